@@ -1,0 +1,1 @@
+"""Changes cloud infrastructure without two writers, lost state or runaway runs."""

@@ -1,0 +1,1 @@
+"""Ports made real: directories, S3, AWS, the machine's clock."""

@@ -1,0 +1,1 @@
+"""Ways to change the world behind one port. No engine knows another."""

@@ -1,0 +1,1 @@
+"""Deploys CloudFormation templates by calling AWS APIs directly."""

@@ -1,0 +1,163 @@
+"""What a native resource handler is: one class per type, one file per AWS service.
+
+A handler turns resolved properties into API calls and API answers into properties. It decides nothing about
+order, policies or records. Every call after the first create call must be repeatable, since going on after a
+crash runs them all again.
+
+To add a type: write the class in the service's file, name it in `registry.py`, add a sample to
+`tests/engines/cloudformation/resources/samples.py` (the conformance suite runs it); see docs/how-to/add-a-handler.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stackhold.engines.cloudformation.values import Props
+    from stackhold.model.ids import LogicalId, PhysicalId, Region, StackName, TypeName
+    from stackhold.ports.aws import Aws
+
+
+class FoundBy(Enum):
+    """How a create in flight is found again (spec 6)."""
+
+    NAME = "name"
+    TOKEN = "token"
+    TAG = "tag"
+    CHILD = "child"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class NameRule:
+    """How a physical name is generated when the template leaves it open (spec 6, "Names and tokens")."""
+
+    property: str
+    """The property that holds the name."""
+    limit: int
+    """Characters."""
+    lower: bool = False
+    suffix: Callable[[Props], str] | None = None
+    """Added after the cut, such as `.fifo`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where a handler works."""
+
+    aws: Aws
+    stack: StackName
+    region: Region
+    account: str
+    partition: str
+    wait: Callable[[int], None]
+    """Waits so many ms between polls; raises `StoodDown` when waits are given up."""
+    changed: Callable[[str], bool]
+    """Whether this run created or changed the resource with this physical id, name or ARN: some refusals are
+    propagation delays only then (spec 3a)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One resource to create, or to update to. `properties` are resolved and coerced."""
+
+    logical_id: LogicalId
+    properties: Props
+    name: str
+    """The explicit name, or the generated one; empty for types without a name rule."""
+    token: str
+    """32 lower-case hex characters, the same for the same run, logical id and replacement."""
+    tags: Mapping[str, str]
+    """Ownership tags, to be sent with the create call beside the template's own."""
+    stack_tags: Mapping[str, str] = field(default_factory=dict)
+    """Below a resource's own tags."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The outcome of a create or an update.
+
+    `observed` is what AWS is known to have after it (the drift baseline) when the calls' answers tell it; None
+    otherwise: a bulk or single read gets it later, unless the user left the baseline out.
+    """
+
+    physical_id: PhysicalId
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    is_settled: bool = True
+    """False: `settled` must be polled."""
+    observed: Props | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A resource as a read found it: template-shaped properties and attributes."""
+
+    properties: Props
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Settle(Enum):
+    """How far a resource that settles slowly has come. A failed one raises `ResourceFailed`."""
+
+    DONE = "done"
+    PENDING = "pending"
+
+
+class Handler:
+    """The base of all native handlers; a subclass sets `type` and what it needs, and overrides the calls.
+
+    Errors: `AwsError`, `OutcomeUnknown`, `ResourceFailed`, `StoodDown`. A delete of what is gone succeeds; a read of
+    what is gone gives None.
+    """
+
+    type: ClassVar[TypeName]
+    properties: ClassVar[frozenset[str]]
+    """The top-level properties that this handler sends. Any other routes the resource to Cloud Control."""
+    name_rule: ClassVar[NameRule | None] = None
+    found_by: ClassVar[FoundBy]
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """What AWS has when a property is left out: used to reset a removed property and to hide such values in drift."""
+    write_only: ClassVar[frozenset[str]] = frozenset()
+    """Properties that are never read back, beside the schema's own list."""
+    volatile_attributes: ClassVar[frozenset[str]] = frozenset()
+    """Attributes that an update in place may change."""
+    is_stateful: ClassVar[bool] = False
+    """Holds data that a replacement or delete would lose."""
+    dependents_wait: ClassVar[bool] = True
+    """False when dependents may start before it has settled (`--no-wait` then does not wait for it)."""
+    settle_timeout_ms: ClassVar[int] = 30 * 60_000
+
+    def create(self, ctx: Context, want: Want) -> Made:
+        """Create, with every further call that the properties need."""
+        raise NotImplementedError
+
+    def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
+        """The resource as AWS has it, every property of `properties` (the declared ones) and those with baselines;
+        None when it does not exist. A `Tags` property is always given, without `aws:` and ownership tags."""
+        raise NotImplementedError
+
+    def update(self, ctx: Context, physical_id: PhysicalId, old: Props, want: Want) -> Made:
+        """Change in place from `old` to `want`. A property that was removed is reset to its default. Ownership tags
+        that are there stay."""
+        raise NotImplementedError
+
+    def delete(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> None:
+        """Delete, and wait until a second create of that name would be free to go where that matters."""
+        raise NotImplementedError
+
+    def settled(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> tuple[Settle, Made | None]:
+        """One poll of a resource that settles slowly; with new attributes once done, if there are any."""
+        return Settle.DONE, None
+
+    def ref(self, physical_id: PhysicalId, properties: Props, attributes: Mapping[str, Any]) -> Any:
+        """What `Ref` gives; most often the physical id."""
+        return physical_id
+
+    def replaces(self, old: Props, new: Props, changed: frozenset[str]) -> bool | None:
+        """For changes that the schema only calls conditional: True replaces, False updates in place, None as the
+        schema says."""
+        return None

@@ -1,0 +1,44 @@
+"""The names of things. Each is a `NewType`, so that one cannot be passed where another is meant."""
+
+from __future__ import annotations
+
+import re
+from typing import NewType
+
+from stackhold.errors import InputError
+
+StackName = NewType("StackName", str)
+Region = NewType("Region", str)
+LogicalId = NewType("LogicalId", str)
+"""A resource's name in its template."""
+PhysicalId = NewType("PhysicalId", str)
+"""The name that the cloud gave, or took from us."""
+TypeName = NewType("TypeName", str)
+"""A resource type, such as `AWS::S3::Bucket`."""
+RunId = NewType("RunId", str)
+"""One attempt to change a stack: `YYYYMMDDTHHMMSSmmmZ-<8 hex>`; sorts by time."""
+LockId = NewType("LockId", str)
+"""A nonce per acquisition of a lock; never reused, never derived."""
+
+_STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
+_REGION = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d{1,2}")
+
+
+def stack_name(text: str) -> StackName:
+    """Check a stack's name before it becomes a key or a path; raises `InputError`.
+
+    CloudFormation's own rule: a letter, then letters, digits and hyphens, 128 in all.
+    """
+    if not _STACK_NAME.fullmatch(text):
+        raise InputError(
+            f"{text!r} is no stack name: a letter, then letters, digits and hyphens, at most 128 characters",
+            hint="Choose the name with --stack-name.",
+        )
+    return StackName(text)
+
+
+def region_name(text: str) -> Region:
+    """Check a region's name before it becomes a key or a path; raises `InputError`."""
+    if not _REGION.fullmatch(text):
+        raise InputError(f"{text!r} is no region", hint="Name one with --region, such as --region eu-west-1.")
+    return Region(text)

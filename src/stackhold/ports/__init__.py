@@ -1,0 +1,1 @@
+"""What the guarded run and the engines need from outside, as small Protocols."""

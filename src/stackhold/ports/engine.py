@@ -1,0 +1,131 @@
+"""What the guarded run asks of an engine, and what it gives it.
+
+The run owns lock, clocks, record and `run.json`; the engine knows what to change. An engine never touches the
+store: it hands over changes and intents and is told whether it may start another call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stackhold.model.events import Event
+    from stackhold.model.exit_codes import ExitCode
+    from stackhold.model.ids import LogicalId
+    from stackhold.model.journal import JournalOperation
+    from stackhold.model.record import RecordChange, StateRecord
+    from stackhold.model.run import Intent, IntentState, Outcome, RunIdentity, StopCause
+    from stackhold.model.values import JsonMap
+    from stackhold.ports.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a run starts nothing new any more, and whether even what is in flight is given up."""
+
+    cause: StopCause
+    is_over: bool = False
+    """True past the grace less its margin, or past the lock's cut: return, leaving what is in flight UNKNOWN."""
+
+
+class Run(Protocol):
+    """The guarded run as an engine sees it. All methods are thread-safe."""
+
+    @property
+    def identity(self) -> RunIdentity:
+        """Who runs what."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """For waits between polls."""
+        ...
+
+    def stopping(self) -> Stop | None:
+        """Why nothing new may start, or None. Once not None it stays so. Look before every new operation, and
+        while waiting for operations in flight."""
+        ...
+
+    def check_call(self) -> None:
+        """Directly before each call: raises `StoodDown` when even calls of an operation in flight must not start
+        (past a margin, second half of the grace gone). A plain first signal does not raise: operations in
+        flight finish."""
+        ...
+
+    def wait(self, ms: int) -> None:
+        """Wait between polls; returns at once, raising `StoodDown`, when waits are given up."""
+        ...
+
+    def save(self, changes: Sequence[RecordChange], *, confirmed: bool = False) -> None:
+        """Put changes into the record. Returns at once; with `confirmed`, when they are in a confirmed save
+        (a replacement's new id before the old resource goes)."""
+        ...
+
+    def mark(self, logical_id: LogicalId, state: IntentState) -> None:
+        """How far this run's intent for a resource has come; those not DONE at the end stay in `run.json`."""
+        ...
+
+    def tell(self, event: Event) -> None:
+        """Show and keep an event."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WorkResult:
+    """What an engine did.
+
+    `exit_code` and `outcome` speak of the work alone: a stop by signal, deadline or lost lock is put over
+    them by the run.
+    """
+
+    outcome: Outcome
+    exit_code: ExitCode
+    done: tuple[JournalOperation, ...] = ()
+    """What changed and was not undone, in order: the journal's next segment if the run did not settle."""
+    settled: bool = True
+    """True when record and cloud agree with what was asked, or with what was before: no journal is needed, and
+    an older one is obsolete."""
+    record_gone: bool = False
+    """True when nothing is left of the stack: the record is deleted (destroy; a first deploy fully undone)."""
+    exports: Mapping[str, object] | None = None
+    """Exports by name after the run; `None` when they did not change."""
+    summary: JsonMap = field(default_factory=dict)
+    """For the final event and `--json`: counts, per-resource outcomes, failures."""
+    error: str = ""
+    """One line: what failed first."""
+
+
+class Work(Protocol):
+    """What one run will do, decided from the record that the stamp will replace."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True when there is nothing to do: no stamp, no `run.json`."""
+        ...
+
+    @property
+    def intents(self) -> Sequence[Intent]:
+        """One per physical identity that may come to be, change or go."""
+        ...
+
+    @property
+    def steps(self) -> Sequence[JsonMap]:
+        """The plan in short, for `run.json` and events."""
+        ...
+
+    def perform(self, run: Run) -> WorkResult:
+        """Do it. Called once, after the stamp. Returns when nothing of it is in flight any more, or when the run
+        gave up waiting (then what was in flight is marked UNKNOWN)."""
+        ...
+
+
+class Engine(Protocol):
+    """One way to change the world, set up for one operation on one stack."""
+
+    def plan(self, record: StateRecord | None, identity: RunIdentity) -> Work:
+        """Decide what to do from this record. Reads the cloud at most; changes nothing. May be called again when
+        the record turned out to have changed. Raises `InputError` and `CloudError`."""
+        ...
