@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from stackhold.model.ids import Region
 
@@ -47,6 +47,11 @@ class Aws(Protocol):
     ) -> dict[str, Any]:
         """One API call: botocore's service name (`dynamodb`), the API's operation name (`CreateTable`), its
         parameters. The answer lacks `ResponseMetadata`. Streaming bodies come as bytes."""
+        ...
+
+    def guarded(self, check: Callable[[], None]) -> Aws:
+        """The same account; `check` is called directly before each request is sent, first tries and retries alike,
+        and may raise `StoodDown`."""
         ...
 
     def pages(self, service: str, operation: str, params: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -121,8 +121,10 @@ def _die_with_parent() -> None:
 def _wait_healthy(emulator: Emulator, process: subprocess.Popen[bytes], log: Path) -> None:
     give_up = time.monotonic() + _START_SECONDS
     while time.monotonic() < give_up and process.poll() is None:
-        with contextlib.suppress(OSError, urllib.error.URLError):
-            with urllib.request.urlopen(emulator.url + _HEALTH[emulator.kind], timeout=2):
-                return
+        with (
+            contextlib.suppress(OSError, urllib.error.URLError),
+            urllib.request.urlopen(emulator.url + _HEALTH[emulator.kind], timeout=2),
+        ):
+            return
         time.sleep(0.05)
     raise RuntimeError(f"{emulator.kind} did not start; its log ends:\n{log.read_text(errors='replace')[-2000:]}")

@@ -140,6 +140,12 @@ class Handler:
         None when it does not exist. A `Tags` property is always given, without `aws:` and ownership tags."""
         raise NotImplementedError
 
+    def read_many(self, ctx: Context, wanted: Mapping[PhysicalId, Props]) -> dict[PhysicalId, Seen]:
+        """Several of this type at once, for baselines and drift; one list call where the API has one. Those that do
+        not exist are left out."""
+        found = {physical_id: self.read(ctx, physical_id, props) for physical_id, props in wanted.items()}
+        return {physical_id: seen for physical_id, seen in found.items() if seen is not None}
+
     def update(self, ctx: Context, physical_id: PhysicalId, old: Props, want: Want) -> Made:
         """Change in place from `old` to `want`. A property that was removed is reset to its default. Ownership tags
         that are there stay."""
