@@ -54,12 +54,27 @@ class Entry:
     """Bytes."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """What a store is, beside its methods."""
+
+    url: str
+    """As a user names it with `--state`: `file:.stackhold` or `s3://bucket`."""
+    is_local: bool
+    """True for a directory: locks carry the boot clock, and a holder's process may be on this very host."""
+
+
 class Store(Protocol):
     """A directory or a bucket. Every method may raise `StoreUnreachable` or `StoreRefused`, and is thread-safe.
 
     A conditional method raises `StoreConflict` when the store refused the condition (412, 404, 409) and
     `StoreUnanswered` when a write was sent and not answered. Both are resolved by reading (spec 2).
     """
+
+    @property
+    def facts(self) -> StoreFacts:
+        """What it is called, and whether it is a directory of this machine."""
+        ...
 
     def read(self, key: str) -> Stored | Absent:
         """The object with its version and the store's time."""
@@ -80,13 +95,3 @@ class Store(Protocol):
     def prepare(self) -> None:
         """Make ready before the first lock: check that conditions are honoured where that is in doubt (spec 2)."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class StoreFacts:
-    """What a store is, beside its methods."""
-
-    url: str
-    """As a user names it with `--state`: `file:.stackhold` or `s3://bucket`."""
-    is_local: bool
-    """True for a directory: locks carry the boot clock, and a holder's process may be on this very host."""
