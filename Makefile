@@ -1,16 +1,40 @@
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+WORKERS ?= 4
 
-.PHONY: setup demo test check bench faults pins schemas format
+.PHONY: setup demo test check bench faults pins schemas docs
 
 setup: .venv/.ready
 
 .venv/.ready: requirements/dev.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stackhold needs Python 3.11 or newer; name one with PYTHON=")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --require-hashes -r requirements/dev.txt
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
-pins:
-	$(BIN)/pip-compile --quiet --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
-	  --no-emit-trusted-host --strip-extras --allow-unsafe -o requirements/dev.txt requirements/dev.in
+demo: setup  ## deploy, watch, change, diff, drift and destroy a 48-resource stack on an emulator
+	$(BIN)/python -m tools.demo
+
+test: setup  ## every test that needs no more than Python
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+check: setup  ## the fast gate: format, lint, types, layers, sizes, docs, unit tests
+	$(BIN)/ruff format --check --quiet src tests tools benchmarks
+	$(BIN)/ruff check --quiet src tests tools benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache > .layers.log || (cat .layers.log; exit 1)
+	$(BIN)/python tools/check_sizes.py src
+	$(BIN)/python tools/check_docs.py
+	$(BIN)/pytest -n $(WORKERS) -m "not emulator and not story and not slow"
+
+bench: setup  ## side-by-side tables: wall, CPU, memory, calls, bytes
+	$(BIN)/python -m benchmarks.run
+
+schemas: setup  ## distil cfn-lint's schema files into the packaged data
+	$(BIN)/python tools/distil_schemas.py
+
+pins: setup  ## renew the constraints file from the two lists
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-annotate --no-header --no-emit-index-url \
+	  --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe -o requirements/dev.txt requirements/dev.in

@@ -1,0 +1,1 @@
+"""Side-by-side measurements: ratios and counts, never absolute times to assert on."""
