@@ -86,9 +86,8 @@ def proxy(target: str, *, delay_ms: int) -> Iterator[tuple[str, Path]]:
     url = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryDirectory() as folder:
         stats = Path(folder) / "stats.json"
-        process = subprocess.Popen(
-            [sys.executable, "-m", "stackhold.testing.proxy", "--target", target, "--port", str(port), "--delay-ms", str(delay_ms), "--stats", str(stats)]
-        )
+        flags = ["--target", target, "--port", str(port), "--delay-ms", str(delay_ms), "--stats", str(stats)]
+        process = subprocess.Popen([sys.executable, "-m", "stackhold.testing.proxy", *flags])
         try:
             _wait_for(url)
             yield url, stats
@@ -163,7 +162,7 @@ def main() -> None:
             slow = timings(emulator, url, rounds)
     print(f"`{template().name}` on ministack, state in a bucket of the same emulator, medians of {rounds}\n")
     print(
-        "| | wall s | × floor | +50 ms a request: wall s | × floor | CPU s | peak MB | calls | to the store | bytes to it |"
+        "| | wall s | × floor | +50 ms a request: s | × floor | CPU s | peak MB | calls | to the store | bytes to it |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     floor = CASES[0].name

@@ -1,0 +1,1 @@
+"""What the repository's own commands run; not part of the package."""

@@ -1,0 +1,230 @@
+"""Distils CloudFormation's resource schemas into the compact file that is packaged beside `schema.py`.
+
+Source: the schema files of cfn-lint (`cfnlint/data/schemas`), us-east-1. Data licence: MIT No Attribution (MIT-0),
+Copyright Amazon.com, Inc. or its affiliates; the original is at https://github.com/aws-cloudformation/cfn-lint.
+Kept is what planning needs: which changes replace, what is read-only or write-only, whether there are handlers, how
+tags work, and the shape of the properties. Texts, patterns and limits are left out. Run with `make schemas`.
+
+The file's layout is described in `schema.py`, which reads it. The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zlib
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+import cfnlint
+
+REGION: Final = "us-east-1"
+MAGIC: Final = "stackhold-schemas-1"
+TARGET: Final = Path(__file__).parents[1] / "src/stackhold/engines/cloudformation/schemas.bin"
+_POINTERS: Final = {
+    "createOnlyProperties": "create",
+    "conditionalCreateOnlyProperties": "conditional",
+    "readOnlyProperties": "read",
+    "writeOnlyProperties": "write",
+    "primaryIdentifier": "id",
+    "propertyTransform": "transform",
+}
+_LEAVES: Final = {"string": "s", "integer": "i", "number": "n", "boolean": "b"}
+_ANY: Final = "*"
+_DOCUMENT: Final = "d"
+_MAP: Final = "o"
+_WINDOW: Final = 32_000
+
+
+def source() -> Path:
+    """Where the installed cfn-lint keeps its schemas."""
+    return Path(cfnlint.__file__).parent / "data" / "schemas"
+
+
+def distil_all() -> dict[str, dict[str, Any]]:
+    """Every type of the region with its distilled schema, by name."""
+    folder = source()
+    hashes = json.loads((folder / "providers" / f"{REGION}.json").read_bytes())
+    return {
+        name: distil(json.loads((folder / "resources" / f"{hashes[name]}.json").read_bytes()))
+        for name in sorted(hashes)
+    }
+
+
+def distil(schema: dict[str, Any]) -> dict[str, Any]:
+    """What planning needs of one schema, under short keys; an absent key means none."""
+    shapes = _Shapes(schema)
+    made: dict[str, Any] = {
+        short: [pointer.removeprefix("/properties/") for pointer in schema[key]]
+        for key, short in _POINTERS.items()
+        if schema.get(key)
+    }
+    if "handlers" in schema:
+        made["handlers"] = 2 if "update" in schema["handlers"] else 1
+    if schema.get("replacementStrategy") == "delete_then_create":
+        made["deleteFirst"] = 1
+    if tags := _tagging(schema):
+        made["tags"] = tags
+    if schema.get("required"):
+        made["required"] = sorted(schema["required"])
+    made["properties"] = {name: shapes.of(node) for name, node in sorted(schema["properties"].items())}
+    if schema.get("patternProperties") or schema.get("additionalProperties") is not False:
+        made["open"] = 1
+    if shapes.used:
+        made["definitions"] = dict(sorted(shapes.used.items()))
+    if defaults := shapes.defaults():
+        made["defaults"] = defaults
+    return made
+
+
+def encode(schemas: dict[str, dict[str, Any]], version: str) -> bytes:
+    """The packaged file: a line of facts, the index, a shared dictionary, then one deflated entry per type."""
+    texts = {name: _compact(schema) for name, schema in schemas.items()}
+    shared = _shared_dictionary(texts)
+    entries: list[bytes] = []
+    index: list[str] = []
+    offset = 0
+    for name, text in texts.items():
+        entry = _deflate(text, shared)
+        index.append(f"{name} {offset} {len(entry)}")
+        offset += len(entry)
+        entries.append(entry)
+    packed_index = _deflate("\n".join(index).encode(), b"")
+    packed_shared = _deflate(shared, b"")
+    head = f"{MAGIC} {version} {len(packed_index)} {len(packed_shared)}\n".encode()
+    return b"".join([head, packed_index, packed_shared, *entries])
+
+
+def main() -> int:
+    """Write the packaged file and say how big it is."""
+    data = encode(distil_all(), metadata.version("cfn-lint"))
+    TARGET.write_bytes(data)
+    sys.stdout.write(f"{TARGET.name}: {len(data):,} bytes\n")
+    return 0
+
+
+class _Shapes:
+    """Turns the property schemas of one type into shapes: a letter, `#definition`, or a one-key list or map."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._definitions: dict[str, Any] = schema.get("definitions", {})
+        self._schema = schema
+        self.used: dict[str, Any] = {}
+
+    def of(self, node: dict[str, Any]) -> Any:
+        """The shape of one property, list item or map value."""
+        if isinstance(reference := node.get("$ref"), str):
+            return self._reference(reference)
+        kinds = node.get("type", [])
+        kinds = {kinds} if isinstance(kinds, str) else set(kinds)
+        properties, closed = self._members(node)
+        if kinds == {"object", "string"} and not properties:
+            return _DOCUMENT
+        if "items" in node or kinds == {"array"}:
+            return self._array(node, kinds)
+        if properties and kinds <= {"object"}:
+            return {"p": dict(sorted(properties.items())), **({} if closed else {"open": 1})}
+        if len(kinds) == 1:
+            return self._single(node, next(iter(kinds)))
+        return _ANY
+
+    def defaults(self) -> dict[str, Any]:
+        """Default values by dotted pointer, outside of lists."""
+        found: dict[str, Any] = {}
+        self._collect_defaults(self._schema, "", found, frozenset())
+        return dict(sorted(found.items()))
+
+    def _reference(self, reference: str) -> Any:
+        name = reference.removeprefix("#/definitions/")
+        if name not in self._definitions:
+            return _ANY
+        if name not in self.used:
+            self.used[name] = _ANY
+            self.used[name] = self.of(self._definitions[name])
+        return f"#{name}"
+
+    def _array(self, node: dict[str, Any], kinds: set[str]) -> Any:
+        if not kinds <= {"array"}:
+            return _ANY
+        item = self.of(node["items"]) if isinstance(node.get("items"), dict) else _ANY
+        return {"m" if node.get("insertionOrder") is False else "a": item}
+
+    def _single(self, node: dict[str, Any], kind: str) -> Any:
+        if kind != "object":
+            return _LEAVES.get(kind, _ANY)
+        values = node.get("patternProperties") or {}
+        if len(values) == 1:
+            return {"v": self.of(next(iter(values.values())))}
+        return _MAP
+
+    def _members(self, node: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+        """The members of an object, those of its alternatives included; and whether others are refused."""
+        members = {name: self.of(child) for name, child in (node.get("properties") or {}).items()}
+        closed = node.get("additionalProperties") is False and not node.get("patternProperties")
+        branches = [
+            branch
+            for key in ("anyOf", "oneOf", "allOf")
+            for branch in node.get(key) or []
+            if isinstance(branch, dict) and ("properties" in branch or "$ref" in branch)
+        ]
+        for branch in branches:
+            target = self._definitions.get(str(branch.get("$ref", "")).removeprefix("#/definitions/"), branch)
+            inner, _ = self._members(target)
+            for name, shape in inner.items():
+                members[name] = shape if members.get(name, shape) == shape else _ANY
+        if branches and "properties" not in node:
+            closed = all(branch.get("additionalProperties") is False for branch in branches)
+        return members, closed
+
+    def _collect_defaults(self, node: Any, path: str, found: dict[str, Any], seen: frozenset[str]) -> None:
+        if not isinstance(node, dict):
+            return
+        if path and "default" in node:
+            found[path] = node["default"]
+        reference = node.get("$ref")
+        if isinstance(reference, str):
+            name = reference.removeprefix("#/definitions/")
+            if name not in seen:
+                self._collect_defaults(self._definitions.get(name), path, found, seen | {name})
+        for name, child in (node.get("properties") or {}).items():
+            self._collect_defaults(child, f"{path}/{name}" if path else name, found, seen)
+
+
+def _tagging(schema: dict[str, Any]) -> dict[str, Any]:
+    """How the type takes tags; empty when it takes none."""
+    tagging = schema.get("tagging") or {}
+    pointer = tagging.get("tagProperty") or ("/properties/Tags" if "Tags" in schema["properties"] else "")
+    if tagging.get("taggable", schema.get("taggable", bool(pointer))) is False:
+        return {}
+    if not pointer:
+        return {}
+    return {
+        "property": pointer.removeprefix("/properties/"),
+        "updatable": int(tagging.get("tagUpdatable", True)),
+        "system": int(tagging.get("cloudFormationSystemTags", True)),
+    }
+
+
+def _shared_dictionary(texts: dict[str, bytes]) -> bytes:
+    """Text that many entries repeat, the most useful last: it lets small entries be packed well."""
+    counts: dict[bytes, int] = {}
+    for text in texts.values():
+        for piece in set(text.replace(b"},", b"},\n").replace(b',"', b',\n"').split(b"\n")):
+            counts[piece] = counts.get(piece, 0) + 1
+    worth = sorted(counts, key=lambda piece: (counts[piece] * len(piece), piece))
+    kept = [piece for piece in worth if counts[piece] > 3]
+    return b"".join(kept)[-_WINDOW:]
+
+
+def _compact(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def _deflate(data: bytes, shared: bytes) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, shared)
+    return packer.compress(data) + packer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
