@@ -1,0 +1,184 @@
+"""Every setting of the command line, and where its value came from.
+
+Flag before environment before `stackhold.toml` before the built-in default. Each value keeps its source, so that
+an error can name it. Environment and folder are handed in; the only file read is `stackhold.toml`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from stackhold.cli.durations import parse_duration
+from stackhold.cli.store_address import StoreAddress, parse_prefix, parse_store
+from stackhold.errors import InputError
+from stackhold.model.instant import MINUTE, SECOND, Millis, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+T = TypeVar("T")
+
+FILE_NAME = "stackhold.toml"
+DEFAULT_DEADLINE = Millis(3600 * SECOND)
+DEFAULT_GRACE = Millis(600 * SECOND)
+DEFAULT_LOCK_TTL = Millis(30 * MINUTE)
+DEFAULT_LOCK_RENEW = Millis(2 * MINUTE)
+
+ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
+    "state": ("STACKHOLD_STATE",),
+    "state_prefix": ("STACKHOLD_STATE_PREFIX",),
+    "region": ("STACKHOLD_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"),
+    "profile": ("STACKHOLD_PROFILE", "AWS_PROFILE", "AWS_DEFAULT_PROFILE"),
+    "deadline": ("STACKHOLD_DEADLINE",),
+    "lock_timeout": ("STACKHOLD_LOCK_TIMEOUT",),
+    "grace": ("STACKHOLD_GRACE",),
+    "lock_ttl": ("STACKHOLD_LOCK_TTL",),
+    "lock_renew": ("STACKHOLD_LOCK_RENEW",),
+    "allow_network_dir": ("STACKHOLD_ALLOW_NETWORK_DIR",),
+}
+"""The variables of each setting, the first one set wins; an empty one counts as not set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[T]):
+    """A value and how it was set; an empty source is the built-in default."""
+
+    value: T
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one command runs with. `lock_timeout` is None where the command's own rule decides."""
+
+    store: Setting[StoreAddress]
+    state_prefix: Setting[str]
+    region: Setting[str | None]
+    profile: Setting[str | None]
+    deadline: Span
+    lock_timeout: Span | None
+    grace: Span
+    lock_ttl: Span
+    lock_renew: Span
+    allow_network_dir: bool
+
+
+def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str], cwd: Path) -> Settings:
+    """Put the settings together; raises `InputError` naming the source of a value that cannot be used.
+
+    `flags` are texts by setting name; None or absent where the flag was not given.
+    """
+    path = find_file(cwd)
+    sources = _Sources(flags=flags, environ=environ, file=read_file(path) if path else {}, path=path)
+    file_base = path.parent if path else cwd
+
+    def store(text: str, source: str) -> StoreAddress:
+        return parse_store(text, base=file_base if path and source == str(path) else cwd, cwd=cwd)
+
+    def span(name: str, default: Millis) -> Span:
+        found = sources.find(name, lambda text, _: parse_duration(text))
+        return Span(found.value, found.source) if found else Span(default)
+
+    wait = sources.find("lock_timeout", lambda text, _: parse_duration(text))
+    return Settings(
+        store=sources.find("state", store) or Setting(parse_store("file:.stackhold", base=cwd, cwd=cwd)),
+        state_prefix=sources.find("state_prefix", lambda text, _: parse_prefix(text)) or Setting("stackhold"),
+        region=_optional(sources.find("region", lambda text, _: text)),
+        profile=_optional(sources.find("profile", lambda text, _: text)),
+        deadline=span("deadline", DEFAULT_DEADLINE),
+        lock_timeout=Span(wait.value, wait.source) if wait else None,
+        grace=span("grace", DEFAULT_GRACE),
+        lock_ttl=span("lock_ttl", DEFAULT_LOCK_TTL),
+        lock_renew=span("lock_renew", DEFAULT_LOCK_RENEW),
+        allow_network_dir=_truth(sources.find("allow_network_dir", lambda text, _: _parse_bool(text))),
+    )
+
+
+def find_file(cwd: Path) -> Path | None:
+    """The nearest `stackhold.toml`, in the folder itself or above it."""
+    for folder in (cwd, *cwd.parents):
+        candidate = folder / FILE_NAME
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def read_file(path: Path) -> Mapping[str, str]:
+    """The settings in a file, as texts by setting name; raises `InputError` naming file and key."""
+    import tomllib
+
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid TOML: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    return {name: _file_text(path, name, value) for name, value in _known(path, content)}
+
+
+def flag_name(setting: str) -> str:
+    """The flag of a setting: `--lock-timeout` for `lock_timeout`."""
+    return "--" + setting.replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    flags: Mapping[str, str | None]
+    environ: Mapping[str, str]
+    file: Mapping[str, str]
+    path: Path | None
+
+    def find(self, name: str, parse: Callable[[str, str], T]) -> Setting[T] | None:
+        """The value from the first source that has it, parsed; None when no source has it."""
+        for text, source in self._candidates(name):
+            try:
+                return Setting(parse(text, source), source if source != str(self.path) else f"{name} in {source}")
+            except ValueError as error:
+                raise InputError(
+                    f"{source}: {name}: {error}" if source == str(self.path) else f"{source}: {error}"
+                ) from error
+        return None
+
+    def _candidates(self, name: str) -> list[tuple[str, str]]:
+        found = []
+        flag = self.flags.get(name)
+        if flag is not None:
+            found.append((flag, flag_name(name)))
+        found.extend((self.environ[variable], variable) for variable in ENVIRONMENT[name] if self.environ.get(variable))
+        if name in self.file:
+            found.append((self.file[name], str(self.path)))
+        return found[:1]
+
+
+def _optional(found: Setting[str] | None) -> Setting[str | None]:
+    return Setting(found.value, found.source) if found else Setting(None)
+
+
+def _truth(found: Setting[bool] | None) -> bool:
+    return found.value if found else False
+
+
+def _parse_bool(text: str) -> bool:
+    if text.lower() in ("1", "true", "yes", "on"):
+        return True
+    if text.lower() in ("0", "false", "no", "off"):
+        return False
+    raise ValueError(f"{text!r} is neither true nor false")
+
+
+def _known(path: Path, content: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    for name in content:
+        if name.replace("-", "_") not in ENVIRONMENT:
+            known = ", ".join(sorted(ENVIRONMENT))
+            raise InputError(f"{path}: {name} is no setting; known are {known}")
+    return [(name.replace("-", "_"), value) for name, value in content.items()]
+
+
+def _file_text(path: Path, name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise InputError(f"{path}: {name} must be text or a number")

@@ -1,0 +1,67 @@
+"""Which store `--state` names: a directory (`file:DIR`) or a bucket (`s3://BUCKET`).
+
+The text that a user would type again is kept beside the meaning: a printed command must reach the same store from
+any folder, so a directory other than the default one of the current folder is shown with its absolute path.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_FOLDER = ".stackhold"
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
+_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryAddress:
+    """A directory, absolute. `is_default`: it is `.stackhold` of the folder that the command runs in."""
+
+    path: Path
+    is_default: bool = False
+
+    @property
+    def url(self) -> str:
+        """As a user names it, valid from any folder."""
+        return "file:" + (DEFAULT_FOLDER if self.is_default else str(self.path))
+
+
+@dataclass(frozen=True, slots=True)
+class BucketAddress:
+    """A bucket."""
+
+    bucket: str
+
+    @property
+    def url(self) -> str:
+        """As a user names it."""
+        return f"s3://{self.bucket}"
+
+
+StoreAddress = DirectoryAddress | BucketAddress
+
+
+def parse_store(text: str, *, base: Path, cwd: Path) -> StoreAddress:
+    """The store that a text names; a relative directory starts at `base`. Raises `ValueError` with a sentence."""
+    if text.startswith("s3://"):
+        bucket, _, rest = text.removeprefix("s3://").partition("/")
+        if rest:
+            raise ValueError(f"{text!r} has a path after the bucket; give it with --state-prefix")
+        if not _BUCKET.fullmatch(bucket):
+            raise ValueError(f"{bucket!r} is no bucket name")
+        return BucketAddress(bucket)
+    folder = text.removeprefix("file:")
+    if folder == text or not folder or "\0" in folder:
+        raise ValueError(f"{text!r} names no store; write file:DIR or s3://BUCKET")
+    path = Path(folder.removeprefix("//") if folder.startswith("///") else folder).expanduser()
+    absolute = (base / path).resolve()
+    return DirectoryAddress(absolute, is_default=absolute == (cwd / DEFAULT_FOLDER).resolve())
+
+
+def parse_prefix(text: str) -> str:
+    """The first part of every key; raises `ValueError` with a sentence."""
+    if not _PREFIX.fullmatch(text):
+        raise ValueError(f"{text!r} is no prefix: letters, digits, `.`, `_`, `-`, in parts between slashes")
+    return text

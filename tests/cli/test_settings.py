@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stackhold.cli.settings import Settings, load_settings
+from stackhold.cli.store_address import BucketAddress, DirectoryAddress
+from stackhold.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def load(
+    cwd: Path, *, flags: Mapping[str, str | None] | None = None, environ: Mapping[str, str] | None = None
+) -> Settings:
+    return load_settings(flags or {}, environ=environ or {}, cwd=cwd)
+
+
+def test_nothing_set_gives_the_defaults_without_a_source(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+    assert settings.store.value == DirectoryAddress(tmp_path / ".stackhold", is_default=True)
+    assert settings.store.value.url == "file:.stackhold"
+    assert settings.state_prefix.value == "stackhold"
+    assert (settings.deadline.ms, settings.deadline.source) == (3_600_000, "")
+    assert settings.lock_timeout is None
+    assert settings.grace.ms == 600_000
+    assert (settings.lock_ttl.ms, settings.lock_renew.ms) == (1_800_000, 120_000)
+    assert settings.region.value is None
+
+
+def test_a_flag_comes_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
+    (tmp_path / "stackhold.toml").write_text('deadline = "1h"\nregion = "eu-west-1"\ngrace = 8\n')
+    environ = {"STACKHOLD_DEADLINE": "10m", "STACKHOLD_GRACE": "9"}
+    settings = load(tmp_path, flags={"deadline": "5m"}, environ=environ)
+    assert (settings.deadline.ms, settings.deadline.source) == (300_000, "--deadline")
+    assert (settings.grace.ms, settings.grace.source) == (9_000, "STACKHOLD_GRACE")
+    assert settings.region.value == "eu-west-1"
+    assert settings.region.source == f"region in {tmp_path / 'stackhold.toml'}"
+
+
+def test_the_file_is_found_in_a_parent_and_its_directory_store_starts_there(tmp_path: Path) -> None:
+    (tmp_path / "stackhold.toml").write_text('state = "file:shared"\n')
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    assert load(below).store.value == DirectoryAddress(tmp_path / "shared")
+
+
+def test_our_region_variable_comes_before_those_of_aws(tmp_path: Path) -> None:
+    environ = {"AWS_REGION": "us-east-2", "AWS_DEFAULT_REGION": "us-west-2"}
+    assert load(tmp_path, environ=environ).region.value == "us-east-2"
+    assert load(tmp_path, environ={**environ, "STACKHOLD_REGION": "eu-west-1"}).region.value == "eu-west-1"
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    assert load(tmp_path, environ={"STACKHOLD_STATE": ""}).store.value.url == "file:.stackhold"
+
+
+def test_a_bad_value_is_refused_naming_its_source(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="STACKHOLD_DEADLINE: 'soon' is no duration"):
+        load(tmp_path, environ={"STACKHOLD_DEADLINE": "soon"})
+    (tmp_path / "stackhold.toml").write_text('lock_timeout = "never"\n')
+    with pytest.raises(InputError, match=r"stackhold\.toml: lock_timeout: 'never' is no duration"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("deadline = ", "is not valid TOML"),
+        ("dedline = 5", "dedline is no setting"),
+        ("deadline = [1]", "deadline must be text or a number"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_by_name(tmp_path: Path, content: str, reason: str) -> None:
+    (tmp_path / "stackhold.toml").write_text(content)
+    with pytest.raises(InputError, match=reason):
+        load(tmp_path)
+
+
+def test_a_bucket_is_named_without_a_path(tmp_path: Path) -> None:
+    assert load(tmp_path, flags={"state": "s3://acme-state"}).store.value == BucketAddress("acme-state")
+    with pytest.raises(InputError, match="--state-prefix"):
+        load(tmp_path, flags={"state": "s3://acme-state/team"})
+
+
+@pytest.mark.parametrize("state", ["acme", "gs://x", "file:", "s3://", "s3://a"])
+def test_what_names_no_store_is_refused(tmp_path: Path, state: str) -> None:
+    with pytest.raises(InputError, match="--state: "):
+        load(tmp_path, flags={"state": state})
+
+
+@pytest.mark.parametrize("prefix", ["../x", "/a", "a/", "a//b", "a b", "", "."])
+def test_a_prefix_that_could_leave_its_place_is_refused(tmp_path: Path, prefix: str) -> None:
+    with pytest.raises(InputError, match="--state-prefix: "):
+        load(tmp_path, flags={"state_prefix": prefix})
