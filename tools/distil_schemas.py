@@ -11,6 +11,7 @@ The file's layout is described in `schema.py`, which reads it. The same input gi
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zlib
 from importlib import metadata
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import cfnlint
+from cfnlint.schema import _getatts
 
 REGION: Final = "us-east-1"
 MAGIC: Final = "stackhold-schemas-1"
@@ -28,9 +30,10 @@ _POINTERS: Final = {
     "readOnlyProperties": "read",
     "writeOnlyProperties": "write",
     "primaryIdentifier": "id",
-    "propertyTransform": "transform",
 }
 _LEAVES: Final = {"string": "s", "integer": "i", "number": "n", "boolean": "b"}
+_SCALARS: Final = ("string", "number", "integer", "boolean")
+"""A map whose values may be any of these holds text: the service takes no other."""
 _ANY: Final = "*"
 _DOCUMENT: Final = "d"
 _MAP: Final = "o"
@@ -66,8 +69,14 @@ def distil(schema: dict[str, Any]) -> dict[str, Any]:
         made["deleteFirst"] = 1
     if tags := _tagging(schema):
         made["tags"] = tags
+    if schema.get("propertyTransform"):
+        made["transform"] = {
+            pointer.removeprefix("/properties/"): _form(pointer, text)
+            for pointer, text in sorted(schema["propertyTransform"].items())
+        }
     if schema.get("required"):
         made["required"] = sorted(schema["required"])
+    made |= _attributes(schema["typeName"])
     made["properties"] = {name: shapes.of(node) for name, node in sorted(schema["properties"].items())}
     if schema.get("patternProperties") or schema.get("additionalProperties") is not False:
         made["open"] = 1
@@ -154,9 +163,12 @@ class _Shapes:
         if kind != "object":
             return _LEAVES.get(kind, _ANY)
         values = node.get("patternProperties") or {}
-        if len(values) == 1:
-            return {"v": self.of(next(iter(values.values())))}
-        return _MAP
+        if len(values) != 1:
+            return _MAP
+        value = next(iter(values.values()))
+        if set(_SCALARS) <= set(value.get("type", ())):
+            return {"v": "s"}
+        return {"v": self.of(value)}
 
     def _members(self, node: dict[str, Any]) -> tuple[dict[str, Any], bool]:
         """The members of an object, those of its alternatives included; and whether others are refused."""
@@ -189,6 +201,35 @@ class _Shapes:
                 self._collect_defaults(self._definitions.get(name), path, found, seen | {name})
         for name, child in (node.get("properties") or {}).items():
             self._collect_defaults(child, f"{path}/{name}" if path else name, found, seen)
+
+
+def _attributes(name: str) -> dict[str, Any]:
+    """What `Fn::GetAtt` may name beside the read-only properties: every property, or a few."""
+    if name in _getatts._all_property_types:
+        return {"attributes": "*"}
+    extra = _getatts._exceptions.get(name)
+    return {"attributes": sorted(extra)} if extra else {}
+
+
+def _form(pointer: str, transform: str) -> str:
+    """In which ways AWS rewrites a value, out of those that a comparison can follow; `unknown` for the others."""
+    if "cidr" in pointer.lower():
+        return "cidr"
+    name = pointer.rsplit("/", 1)[-1]
+    forms: set[str] = set()
+    for alternative in (part.strip() for part in transform.split("$OR")):
+        path = rf"(?:\w+\.)*{re.escape(name)}"
+        if re.fullmatch(path, alternative):
+            continue
+        if re.fullmatch(rf"\$(?:lower|upper)case\({path}\)", alternative):
+            forms.add("case")
+        elif re.fullmatch(
+            rf"""\$split\({path}, *['"][^'"]+['"]\)\[-1\]|\$substringAfter\({path}, *"/"\)""", alternative
+        ) or re.fullmatch(rf"""\$join\(\["\^?(?:\(?arn).*", {path}\]\)""", alternative):
+            forms.add("tail")
+        else:
+            forms.add("unknown")
+    return " ".join(sorted(forms)) or "case"
 
 
 def _tagging(schema: dict[str, Any]) -> dict[str, Any]:
