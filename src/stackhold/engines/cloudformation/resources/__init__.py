@@ -1,0 +1,1 @@
+"""Native resource handlers: one file per AWS service, one class per type, and the table that names them."""

@@ -1,0 +1,84 @@
+"""The emulators as handlers and as boto3 see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+
+from stackhold.adapters.aws import AwsSession
+from stackhold.engines.cloudformation.resources.handler import Context, Want
+from stackhold.model.ids import LogicalId, Region, StackName
+from stackhold.testing.emulators import CREDENTIALS
+
+if TYPE_CHECKING:
+    from stackhold.ports.aws import Aws
+    from stackhold.testing.emulators import Emulator
+
+REGION = "us-east-1"
+
+
+@dataclass(frozen=True)
+class World:
+    """One emulator: a handler's context, and boto3 beside it."""
+
+    emulator: Emulator
+    context: Context
+
+    def client(self, service: str) -> Any:
+        """A boto3 client."""
+        return boto3.client(
+            service,
+            region_name=REGION,
+            endpoint_url=self.emulator.url,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def want(self, properties: dict[str, Any], *, name: str, run: str = "run-1", stack_tags: Any = None) -> Want:
+        """What the engine would hand to a handler."""
+        return Want(
+            logical_id=LogicalId("Thing"),
+            properties=properties,
+            name=name,
+            token=f"{abs(hash(name)):032x}",
+            tags={
+                "stackhold:stack": "suite",
+                "stackhold:region": REGION,
+                "stackhold:run": run,
+                "stackhold:logical-id": "Thing",
+            },
+            stack_tags=stack_tags or {},
+        )
+
+
+def context_of(aws: Aws) -> Context:
+    """A handler's context over `aws`; waits do not wait, since emulators are done at once."""
+    return Context(
+        aws=aws,
+        stack=StackName("suite"),
+        region=Region(REGION),
+        account=aws.account(),
+        partition=aws.partition,
+        wait=_brief_wait,
+        changed=lambda _: True,
+    )
+
+
+def _brief_wait(ms: int) -> None:
+    import threading
+
+    threading.Event().wait(min(ms, 100) / 1000)
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The emulator named by an indirect parameter (ministack without one), empty."""
+    kind = getattr(request, "param", "ministack")
+    emulator: Emulator = request.getfixturevalue(kind)
+    for key, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": emulator.url}.items():
+        monkeypatch.setenv(key, value)
+    session = AwsSession(region=REGION, profile=None)
+    return World(emulator=emulator, context=context_of(session.aws()))
