@@ -64,6 +64,11 @@ class Shape:
         """The shape of a list's items, or of a map's values."""
         return ANY if self._inner is None else _shape(self._inner, self._definitions or {})
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The members that an object's schema names."""
+        return tuple(self._inner) if self.kind is Kind.OBJECT else ()
+
     def member(self, name: str) -> Shape | None:
         """The shape of one member; `None` when the schema does not name it."""
         if self.kind is not Kind.OBJECT:
