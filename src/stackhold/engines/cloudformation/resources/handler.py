@@ -59,6 +59,8 @@ class Context:
     changed: Callable[[str], bool]
     """Whether this run created or changed the resource with this physical id, name or ARN: some refusals are
     propagation delays only then (spec 3a)."""
+    note: Callable[[PhysicalId], None] = lambda physical_id: None
+    """A create that needs more calls says here what its first one has made, so that going back finds it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,86 @@
+"""What was tried on one resource, and what came of it: the memory that going back and the journal work from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from stackhold.engines.cloudformation.patience import Trace
+from stackhold.model.codec import resource_document
+from stackhold.model.journal import JournalOperation
+
+if TYPE_CHECKING:
+    from stackhold.engines.cloudformation.plan import ResourceChange
+    from stackhold.engines.cloudformation.values import Props
+    from stackhold.model.ids import LogicalId, PhysicalId, TypeName
+    from stackhold.model.record import ResourceRecord
+
+
+class Verb(StrEnum):
+    """What was done, once that was decided; the values are the journal's change types but for the last two."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    REPLACE = "REPLACE"
+    DELETE = "DELETE"
+    RECORD = "RECORD"
+    """Only the record changed."""
+    NOTHING = "NOTHING"
+    """Nothing had to be done after all."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One operation. Written by the thread that carries it out, read when that is over."""
+
+    logical_id: LogicalId
+    change: ResourceChange | None
+    before: ResourceRecord | None
+    verb: Verb = Verb.NOTHING
+    after: ResourceRecord | None = None
+    """What it made, as far as that is known."""
+    name: str = ""
+    """The name that a create was sent with."""
+    is_own_name: bool = False
+    """Whether that name was made by this run, so that nobody else can have it."""
+    properties: Props = field(default_factory=dict)
+    is_old_gone: bool = False
+    """A replacement has deleted the old one already."""
+    keeps_old: bool = False
+    trace: Trace = field(default_factory=Trace)
+    error: Exception | None = None
+    began: int = 0
+    """On the boot clock."""
+    ended: int = 0
+
+    @property
+    def type(self) -> TypeName:
+        """The resource's type."""
+        if self.change is not None:
+            return self.change.type
+        assert self.before is not None
+        return self.before.type
+
+    @property
+    def physical_id(self) -> PhysicalId | None:
+        """The one that the resource has now, as far as that is known."""
+        record = self.after or self.before
+        return record.physical_id if record else None
+
+
+def journal_operation(attempt: Attempt, *, status: str | None = None) -> JournalOperation:
+    """The journal's entry for an operation; `status` is None when it was done."""
+    kept = attempt.after if attempt.verb is not Verb.DELETE else attempt.before
+    physical_id = kept.physical_id if kept else (attempt.name or (attempt.before.physical_id if attempt.before else ""))
+    properties = attempt.after.properties if attempt.after else (attempt.properties or None)
+    return JournalOperation(
+        logical_id=attempt.logical_id,
+        change_type=attempt.verb.value,
+        type=attempt.type,
+        physical_id=physical_id,  # type: ignore[arg-type]  # a name stands in where no id was answered
+        properties=None if attempt.verb is Verb.DELETE else properties,
+        provisioned_by=kept.provisioned_by if kept else (attempt.change.route.value if attempt.change else None),
+        previous=resource_document(attempt.before) if attempt.before else None,
+        status=status,
+    )

@@ -1,0 +1,325 @@
+"""Goes back when a resource has failed: what this run created goes, what it updated gets its recorded properties.
+
+In reverse dependency order, each after everything that needed it. A replacement's new resource is deleted and its
+old one stays, since no clean-up had begun. The failed resource itself is looked for first: only a create that is
+provably ours is deleted. What cannot be undone stays recorded, and holds back only what it depends on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from stackhold.engines.cloudformation.attempt import Attempt, Verb
+from stackhold.engines.cloudformation.patience import Trace
+from stackhold.engines.cloudformation.settle import wait_settled
+from stackhold.engines.cloudformation.walk import near_needs, turned, walk
+from stackhold.errors import OutcomeUnknown, ResourceFailed
+from stackhold.model.events import EventKind
+from stackhold.model.ids import PhysicalId
+from stackhold.model.record import (
+    AddPendingDelete,
+    DropPendingDelete,
+    DropResource,
+    PendingDelete,
+    ResourceRecord,
+    SetResource,
+)
+from stackhold.model.run import IntentState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stackhold.engines.cloudformation.bench import Bench
+    from stackhold.engines.cloudformation.known import Known
+    from stackhold.engines.cloudformation.plan import Plan
+    from stackhold.engines.cloudformation.resources.handler import Handler
+    from stackhold.engines.cloudformation.values import Props
+    from stackhold.engines.cloudformation.walk import Crew
+    from stackhold.model.ids import LogicalId
+
+
+class Undone(StrEnum):
+    """What became of one resource."""
+
+    DELETED = "deleted"
+    RESTORED = "restored"
+    KEPT = "kept"
+    UNTOUCHED = "untouched"
+    """It never came to be."""
+    RECREATED = "created again"
+    """Its data is lost."""
+    LEFT = "left"
+    """It could not be undone, or was not tried."""
+
+
+@dataclass(slots=True)
+class WentBack:
+    """How going back ended."""
+
+    undone: dict[LogicalId, Undone] = field(default_factory=dict)
+    reasons: dict[LogicalId, str] = field(default_factory=dict)
+    """For those left or kept: why, and what to do."""
+    in_flight: set[LogicalId] = field(default_factory=set)
+
+    @property
+    def is_full(self) -> bool:
+        """Everything is as it was before."""
+        return all(undone is not Undone.LEFT for undone in self.undone.values())
+
+
+class _GoBack:
+    def __init__(self, bench: Bench, plan: Plan, known: Known) -> None:
+        self._bench = bench
+        self._plan = plan
+        self._known = known
+        self.result = WentBack()
+
+    def undo(self, attempt: Attempt) -> None:
+        """Undo one operation, say so, and remember how it ended."""
+        bench = self._bench
+        logical_id = attempt.logical_id
+        began = bench.run.clock.boot()
+        trace = Trace()
+        try:
+            undone = self._undo(attempt, trace)
+        except Exception as error:
+            is_unclear = isinstance(error, OutcomeUnknown) or trace.is_unclear or attempt.trace.is_unclear
+            bench.mark(logical_id, IntentState.UNKNOWN if is_unclear else IntentState.DONE)
+            self.result.undone[logical_id] = Undone.LEFT
+            self.result.reasons[logical_id] = str(error)
+            bench.tell(
+                EventKind.OPERATION_FAILED,
+                logical_id,
+                f"could not go back: {error}",
+                type=attempt.type,
+                operation="go back",
+                durationMs=bench.run.clock.boot() - began,
+            )
+            raise
+        self.result.undone[logical_id] = undone
+        bench.mark(logical_id, IntentState.DONE)
+        if undone is not Undone.UNTOUCHED and attempt.verb is not Verb.RECORD:
+            bench.tell(
+                EventKind.OPERATION_DONE,
+                logical_id,
+                self.result.reasons.get(logical_id, "") or undone.value,
+                type=attempt.type,
+                operation="go back",
+                outcome=undone.value,
+                durationMs=bench.run.clock.boot() - began,
+            )
+
+    def _undo(self, attempt: Attempt, trace: Trace) -> Undone:
+        match attempt.verb:
+            case Verb.CREATE:
+                return self._undo_create(attempt, trace)
+            case Verb.UPDATE:
+                return self._restore(attempt, trace)
+            case Verb.REPLACE:
+                return self._undo_replace(attempt, trace)
+            case _:
+                self._put_back(attempt)
+                return Undone.RESTORED
+
+    def _undo_create(self, attempt: Attempt, trace: Trace) -> Undone:
+        record = attempt.after
+        if record is not None and attempt.error is None and _policy(attempt) == "Retain":
+            self._bench.save(DropResource(attempt.logical_id))
+            self._known.drop(attempt.logical_id)
+            self.result.reasons[attempt.logical_id] = self._kept_message(attempt, record)
+            return Undone.KEPT
+        return self._delete_new(attempt, trace)
+
+    def _delete_new(self, attempt: Attempt, trace: Trace) -> Undone:
+        bench = self._bench
+        found = find_made(bench, attempt)
+        if found is None:
+            return Undone.UNTOUCHED
+        bench.touched.forget(found.physical_id)
+        handler = bench.handler(found)
+        handler.delete(bench.context(trace), found.physical_id, dict(found.properties))
+        if attempt.verb is Verb.CREATE:
+            bench.save(DropResource(attempt.logical_id))
+            self._known.drop(attempt.logical_id)
+        return Undone.DELETED
+
+    def _restore(self, attempt: Attempt, trace: Trace) -> Undone:
+        before = attempt.before
+        assert before is not None
+        if attempt.error is not None and not attempt.trace.left_something:
+            self._put_back(attempt)
+            return Undone.UNTOUCHED
+        bench = self._bench
+        handler, ctx = bench.handler(before), bench.context(trace)
+        want = bench.want(attempt.logical_id, handler, dict(before.properties))
+        want = dataclasses.replace(want, name=want.name if _has_name(handler, want.properties) else "")
+        made = handler.update(ctx, before.physical_id, attempt.properties, want)
+        if not made.is_settled:
+            wait_settled(
+                handler,
+                ctx,
+                physical_id=before.physical_id,
+                properties=dict(before.properties),
+                clock=bench.run.clock,
+                is_cut=lambda: bench.run.stopping() is not None,
+            )
+        self._put_back(attempt)
+        return Undone.RESTORED
+
+    def _undo_replace(self, attempt: Attempt, trace: Trace) -> Undone:
+        undone = self._delete_new(attempt, trace)
+        if attempt.is_old_gone:
+            return self._create_again(attempt, trace)
+        self._put_back(attempt)
+        if attempt.before is not None and undone is Undone.DELETED:
+            self._bench.save(DropPendingDelete(attempt.logical_id, attempt.before.physical_id))
+            return Undone.RESTORED
+        return undone
+
+    def _create_again(self, attempt: Attempt, trace: Trace) -> Undone:
+        """The old one was deleted first: make it anew from the record. What it held is gone."""
+        bench, before = self._bench, attempt.before
+        assert before is not None
+        handler, ctx = bench.handler(before), bench.context(trace)
+        want = bench.want(attempt.logical_id, handler, dict(before.properties), replacement=1)
+        made = handler.create(ctx, want)
+        record = dataclasses.replace(
+            before,
+            physical_id=made.physical_id,
+            attributes=dict(made.attributes),
+            observed=made.observed,
+            is_settling=not made.is_settled,
+        )
+        self._known.put(attempt.logical_id, record)
+        bench.save(SetResource(attempt.logical_id, record))
+        bench.touched.add(made.physical_id, made.attributes)
+        self.result.reasons[attempt.logical_id] = (
+            f"created again as {made.physical_id}: its type demands that the old one goes first, and what it held is "
+            "lost"
+        )
+        return Undone.RECREATED
+
+    def _put_back(self, attempt: Attempt) -> None:
+        if attempt.before is not None:
+            self._known.put(attempt.logical_id, attempt.before)
+            self._bench.save(SetResource(attempt.logical_id, attempt.before))
+
+    def _kept_message(self, attempt: Attempt, record: ResourceRecord) -> str:
+        stack, region = self._bench.run.identity.stack, self._bench.run.identity.region
+        return (
+            f"kept in the cloud as {record.physical_id} (DeletionPolicy Retain), no longer in the record; take it in "
+            f"again with: stackhold import {stack} {attempt.logical_id}={record.physical_id} --region {region}"
+        )
+
+
+def go_back(bench: Bench, plan: Plan, known: Known, attempts: Mapping[LogicalId, Attempt], *, crew: Crew) -> WentBack:
+    """Undo every attempt, failed ones included, each after all that needed it. A stop ends this too."""
+    work = _GoBack(bench, plan, known)
+    undoing = {name: attempt for name, attempt in attempts.items() if attempt.verb is not Verb.NOTHING}
+    order = turned(near_needs(undoing.keys(), plan.needs))
+    bench.tell(EventKind.GOING_BACK, message=f"undoing {len(undoing)} operations", operations=len(undoing))
+
+    def undo(logical_id: LogicalId, release: Callable[[], None]) -> None:
+        work.undo(undoing[logical_id])
+
+    walked = walk(order, undo, crew=crew, stopping=bench.run.stopping, goes_on=True)
+    result = work.result
+    for logical_id in walked.not_started:
+        result.undone[logical_id] = Undone.LEFT
+        blockers = sorted(need for need in order[logical_id] if result.undone.get(need) is Undone.LEFT)
+        result.reasons[logical_id] = (
+            f"waits for {', '.join(blockers)}" if blockers else "not tried: the run was stopped"
+        )
+    for logical_id in walked.in_flight:
+        result.undone[logical_id] = Undone.LEFT
+        result.reasons[logical_id] = "given up in flight"
+        bench.mark(logical_id, IntentState.UNKNOWN)
+    result.in_flight = walked.in_flight
+    return result
+
+
+def find_made(bench: Bench, attempt: Attempt) -> ResourceRecord | None:
+    """What a create has made, if there is anything that is provably ours.
+
+    Known when the create was answered. Otherwise, unless AWS carried out or may have carried out a call, nothing is
+    there; else it is read by the name it was sent with. Raises `ResourceFailed` when that cannot tell.
+    """
+    if attempt.after is not None or not attempt.trace.left_something:
+        return attempt.after
+    if attempt.trace.physical_id:
+        return _as_record(attempt, PhysicalId(attempt.trace.physical_id))
+    is_ours = attempt.is_own_name or attempt.trace.changes > 0
+    if attempt.name and is_ours and _is_readable_by_name(bench, attempt):
+        return _as_record(attempt, PhysicalId(attempt.name))
+    raise ResourceFailed(
+        f"whether {attempt.logical_id} ({attempt.type}) came to be is not known",
+        hint=f"Look for it with: {look_command(bench, attempt)}",
+    )
+
+
+def remove_half_made(bench: Bench, attempt: Attempt) -> str | None:
+    """Delete what a failed create left behind when nothing else is undone; what remains becomes a pending delete.
+
+    Gives the reason why it is not gone, or None.
+    """
+    try:
+        found = find_made(bench, attempt)
+    except ResourceFailed as error:
+        bench.mark(attempt.logical_id, IntentState.UNKNOWN)
+        return f"{error.message}. {error.hint}"
+    except Exception as error:
+        bench.mark(attempt.logical_id, IntentState.UNKNOWN)
+        return str(error)
+    if found is None:
+        bench.mark(attempt.logical_id, IntentState.DONE)
+        return None
+    try:
+        bench.touched.forget(found.physical_id)
+        bench.handler(found).delete(bench.context(), found.physical_id, dict(found.properties))
+    except Exception as error:
+        reason = f"its create failed, and so did its removal: {error}"
+        bench.save(DropResource(attempt.logical_id), AddPendingDelete(PendingDelete(attempt.logical_id, found, reason)))
+        bench.mark(attempt.logical_id, IntentState.DONE)
+        return reason
+    bench.save(DropResource(attempt.logical_id))
+    bench.mark(attempt.logical_id, IntentState.DONE)
+    return None
+
+
+def look_command(bench: Bench, attempt: Attempt) -> str:
+    """The read-only AWS command that looks for a resource whose create was not answered."""
+    region = bench.run.identity.region
+    if attempt.name:
+        return f"aws cloudcontrol get-resource --type-name {attempt.type} --identifier {attempt.name} --region {region}"
+    filters = (
+        f"Key=stackhold:run,Values={bench.run.identity.run_id} Key=stackhold:logical-id,Values={attempt.logical_id}"
+    )
+    return f"aws resourcegroupstaggingapi get-resources --tag-filters {filters} --region {region}"
+
+
+def _is_readable_by_name(bench: Bench, attempt: Attempt) -> bool:
+    assert attempt.change is not None
+    handler = bench.handler_of(attempt.change.type, attempt.change.route)
+    return handler.read(bench.context(), PhysicalId(attempt.name), attempt.properties) is not None
+
+
+def _as_record(attempt: Attempt, physical_id: PhysicalId) -> ResourceRecord:
+    assert attempt.change is not None
+    return ResourceRecord(
+        physical_id=physical_id,
+        type=attempt.type,
+        properties=attempt.properties,
+        provisioned_by=attempt.change.route.value,
+    )
+
+
+def _policy(attempt: Attempt) -> str | None:
+    desired = attempt.change.desired if attempt.change else None
+    return desired.deletion_policy if desired else None
+
+
+def _has_name(handler: Handler, properties: Props) -> bool:
+    return handler.name_rule is not None and bool(properties.get(handler.name_rule.property))
