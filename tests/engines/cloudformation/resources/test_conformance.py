@@ -16,10 +16,11 @@ from stackhold.model.ids import TypeName
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stackhold.engines.cloudformation.resources.handler import Handler, Made, Seen, Want
-    from stackhold.model.ids import PhysicalId
     from tests.engines.cloudformation.resources.conftest import World
     from tests.engines.cloudformation.resources.sample import Given, Sample
+
+    from stackhold.engines.cloudformation.resources.handler import Handler, Made, Seen, Want
+    from stackhold.model.ids import PhysicalId
 
 MODULES = sorted(path.stem for path in (Path(__file__).parent / "samples").glob("[a-z]*.py"))
 SAMPLES: list[Sample] = [

@@ -11,8 +11,8 @@ import functools
 import importlib
 from typing import TYPE_CHECKING, Final
 
-from stackhold.errors import Bug
 from stackhold.engines.cloudformation.resources.handler import Handler
+from stackhold.errors import Bug
 from stackhold.model.ids import TypeName
 
 if TYPE_CHECKING:

@@ -1,0 +1,268 @@
+"""SQS queues and their policies.
+
+A queue's physical id is its URL. `CreateQueue` gives an existing queue of that name and those attributes as if it
+had made it, so an explicit name is looked up first. A name is blocked for a minute after its queue was deleted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from stackhold.engines.cloudformation.resources import tags
+from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
+from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
+from stackhold.engines.cloudformation.resources.shapes import differing, document, document_text, text
+from stackhold.errors import AwsError
+from stackhold.model.ids import PhysicalId, TypeName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.values import Props
+
+_GONE: Final = frozenset(
+    {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "com.amazonaws.sqs#QueueDoesNotExist"}
+)
+_EXISTS: Final = frozenset({"QueueAlreadyExists", "QueueNameExists", "com.amazonaws.sqs#QueueNameExists"})
+_BLOCKED: Final = frozenset({"AWS.SimpleQueueService.QueueDeletedRecently", "QueueDeletedRecently"})
+_BLOCKED_TRIES: Final = 15
+_BLOCKED_PAUSE_MS: Final = 5_000
+
+_NUMBERS: Final = frozenset(
+    {
+        "DelaySeconds",
+        "KmsDataKeyReusePeriodSeconds",
+        "MaximumMessageSize",
+        "MessageRetentionPeriod",
+        "ReceiveMessageWaitTimeSeconds",
+        "VisibilityTimeout",
+    }
+)
+_BOOLEANS: Final = frozenset({"ContentBasedDeduplication", "FifoQueue", "SqsManagedSseEnabled"})
+_TEXTS: Final = frozenset({"DeduplicationScope", "FifoThroughputLimit", "KmsMasterKeyId"})
+_DOCUMENTS: Final = frozenset({"RedriveAllowPolicy", "RedrivePolicy"})
+_ATTRIBUTES: Final = _NUMBERS | _BOOLEANS | _TEXTS | _DOCUMENTS
+
+
+class Queue(Handler):
+    """`AWS::SQS::Queue`."""
+
+    type: ClassVar[TypeName] = TypeName("AWS::SQS::Queue")
+    properties: ClassVar[frozenset[str]] = _ATTRIBUTES | {"QueueName", "Tags"}
+    name_rule: ClassVar[NameRule | None] = NameRule(
+        property="QueueName", limit=80, suffix=lambda properties: ".fifo" if properties.get("FifoQueue") else ""
+    )
+    found_by: ClassVar[FoundBy] = FoundBy.NAME
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "ContentBasedDeduplication": False,
+        "DeduplicationScope": "queue",
+        "DelaySeconds": 0,
+        "FifoQueue": False,
+        "FifoThroughputLimit": "perQueue",
+        "KmsDataKeyReusePeriodSeconds": 300,
+        "KmsMasterKeyId": "",
+        "MaximumMessageSize": 1_048_576,
+        "MessageRetentionPeriod": 345_600,
+        "ReceiveMessageWaitTimeSeconds": 0,
+        "RedriveAllowPolicy": {},
+        "RedrivePolicy": {},
+        "SqsManagedSseEnabled": True,
+        "Tags": [],
+        "VisibilityTimeout": 30,
+    }
+    is_stateful: ClassVar[bool] = True
+
+    def create(self, ctx: Context, want: Want) -> Made:
+        """One call; one more before it when the template chose the name."""
+        if want.properties.get("QueueName"):
+            url = self._url_of(ctx, want.name)
+            if url is not None:
+                return self._take_on(ctx, url, want)
+        try:
+            url = self._create(ctx, want)
+        except AwsError as refused:
+            if refused.code not in _EXISTS:
+                raise
+            url = self._url_of(ctx, want.name)
+            if url is None:
+                raise
+            return self._take_on(ctx, url, want)
+        return Made(PhysicalId(url), _queue_attributes(ctx, url))
+
+    def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
+        """Attributes; tags when they are declared."""
+        try:
+            answer = ctx.aws.call("sqs", "GetQueueAttributes", {"QueueUrl": physical_id, "AttributeNames": ["All"]})
+            seen = _from_attributes(answer.get("Attributes", {}))
+            if "Tags" in properties:
+                there = ctx.aws.call("sqs", "ListQueueTags", {"QueueUrl": physical_id}).get("Tags")
+                seen["Tags"] = tags.visible_list(there)
+        except AwsError as refused:
+            if refused.code in _GONE:
+                return None
+            raise
+        seen["QueueName"] = _name_in(physical_id)
+        return Seen(seen, _queue_attributes(ctx, physical_id))
+
+    def read_many(self, ctx: Context, wanted: Mapping[PhysicalId, Props]) -> dict[PhysicalId, Seen]:
+        """There is no call for many queues."""
+        return read_side_by_side(self, ctx, wanted)
+
+    def update(self, ctx: Context, physical_id: PhysicalId, old: Props, want: Want) -> Made:
+        """At most one call for attributes, one for new tags, one for tags to take off."""
+        names = differing(old, want.properties, _ATTRIBUTES - {"FifoQueue"})
+        if names:
+            attributes = {name: _attribute(name, want.properties.get(name, self.defaults[name])) for name in names}
+            ctx.aws.call("sqs", "SetQueueAttributes", {"QueueUrl": physical_id, "Attributes": attributes})
+        change = tags.change(old.get("Tags"), tags.of_template(want))
+        if change.put:
+            ctx.aws.call("sqs", "TagQueue", {"QueueUrl": physical_id, "Tags": dict(change.put)})
+        if change.remove:
+            ctx.aws.call("sqs", "UntagQueue", {"QueueUrl": physical_id, "TagKeys": list(change.remove)})
+        return Made(physical_id, _queue_attributes(ctx, physical_id))
+
+    def delete(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> None:
+        """One call. A new queue of that name has to wait a minute, which `create` does."""
+        try:
+            ctx.aws.call("sqs", "DeleteQueue", {"QueueUrl": physical_id})
+        except AwsError as refused:
+            if refused.code not in _GONE:
+                raise
+
+    def _create(self, ctx: Context, want: Want) -> str:
+        params: dict[str, Any] = {"QueueName": want.name, "tags": tags.for_create(want)}
+        attributes = {
+            name: _attribute(name, want.properties[name])
+            for name in sorted(_ATTRIBUTES)
+            if want.properties.get(name) is not None and (name != "FifoQueue" or want.properties[name])
+        }
+        if attributes:
+            params["Attributes"] = attributes
+        for _ in range(_BLOCKED_TRIES):
+            try:
+                return str(ctx.aws.call("sqs", "CreateQueue", params)["QueueUrl"])
+            except AwsError as refused:
+                if refused.code not in _BLOCKED:
+                    raise
+            ctx.wait(_BLOCKED_PAUSE_MS)
+        return str(ctx.aws.call("sqs", "CreateQueue", params)["QueueUrl"])
+
+    def _take_on(self, ctx: Context, url: str, want: Want) -> Made:
+        there = ctx.aws.call("sqs", "ListQueueTags", {"QueueUrl": url}).get("Tags")
+        if not tags.are_ours(there, want):
+            raise tags.foreign("queue", want.name, service="sqs", operation="CreateQueue", code="QueueNameExists")
+        return self.update(ctx, PhysicalId(url), {}, want)
+
+    def _url_of(self, ctx: Context, name: str) -> str | None:
+        try:
+            return str(ctx.aws.call("sqs", "GetQueueUrl", {"QueueName": name})["QueueUrl"])
+        except AwsError as refused:
+            if refused.code in _GONE:
+                return None
+            raise
+
+
+class QueuePolicy(Handler):
+    """`AWS::SQS::QueuePolicy`: one policy on one or more queues. Its physical id is the first queue's URL."""
+
+    type: ClassVar[TypeName] = TypeName("AWS::SQS::QueuePolicy")
+    properties: ClassVar[frozenset[str]] = frozenset({"PolicyDocument", "Queues"})
+    found_by: ClassVar[FoundBy] = FoundBy.CHILD
+
+    def create(self, ctx: Context, want: Want) -> Made:
+        """One call per queue; it overwrites whatever policy is there."""
+        queues = _queues(want.properties)
+        self._put(ctx, queues, want.properties["PolicyDocument"])
+        return _policy_made(PhysicalId(queues[0]), want.properties)
+
+    def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
+        """The policy of every queue; queues without one are left out, and one that differs is the one shown."""
+        declared = document(properties.get("PolicyDocument"))
+        found = {url: self._policy_of(ctx, url) for url in (_queues(properties) or [physical_id])}
+        held = {url: policy for url, policy in found.items() if policy is not None}
+        if not held:
+            return None
+        shown = next((policy for policy in held.values() if policy != declared), declared)
+        return Seen({"Queues": list(held), "PolicyDocument": shown}, {"Id": physical_id})
+
+    def read_many(self, ctx: Context, wanted: Mapping[PhysicalId, Props]) -> dict[PhysicalId, Seen]:
+        """There is no call for many queues."""
+        return read_side_by_side(self, ctx, wanted)
+
+    def update(self, ctx: Context, physical_id: PhysicalId, old: Props, want: Want) -> Made:
+        """The new policy on every queue; taken off those that left the list."""
+        queues = _queues(want.properties)
+        if old != want.properties:
+            self._put(ctx, queues, want.properties["PolicyDocument"])
+        self._clear(ctx, [url for url in _queues(old) if url not in queues])
+        return _policy_made(physical_id, want.properties)
+
+    def delete(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> None:
+        """An empty policy on each queue that still exists."""
+        self._clear(ctx, _queues(properties) or [physical_id])
+
+    def _put(self, ctx: Context, queues: list[str], policy: Any) -> None:
+        for url in queues:
+            attributes = {"Policy": document_text(policy)}
+            ctx.aws.call("sqs", "SetQueueAttributes", {"QueueUrl": url, "Attributes": attributes})
+
+    def _clear(self, ctx: Context, queues: list[str]) -> None:
+        for url in queues:
+            try:
+                ctx.aws.call("sqs", "SetQueueAttributes", {"QueueUrl": url, "Attributes": {"Policy": ""}})
+            except AwsError as refused:
+                if refused.code not in _GONE:
+                    raise
+
+    def _policy_of(self, ctx: Context, url: str) -> Any:
+        try:
+            answer = ctx.aws.call("sqs", "GetQueueAttributes", {"QueueUrl": url, "AttributeNames": ["Policy"]})
+        except AwsError as refused:
+            if refused.code in _GONE:
+                return None
+            raise
+        return document(answer.get("Attributes", {}).get("Policy", ""))
+
+
+def _attribute(name: str, value: Any) -> str:
+    if name in _DOCUMENTS:
+        return document_text(value) if value else ""
+    return text(value)
+
+
+def _from_attributes(attributes: Mapping[str, str]) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    for name in _ATTRIBUTES & attributes.keys():
+        value = attributes[name]
+        if name in _NUMBERS:
+            seen[name] = int(value)
+        elif name in _BOOLEANS:
+            seen[name] = value.lower() == "true"
+        elif name in _DOCUMENTS:
+            seen[name] = document(value) or {}
+        else:
+            seen[name] = value
+    return seen
+
+
+def _name_in(url: str) -> str:
+    return url.rstrip("/").rpartition("/")[2]
+
+
+def _queue_attributes(ctx: Context, url: str) -> dict[str, str]:
+    name = _name_in(url)
+    return {
+        "Arn": f"arn:{ctx.partition}:sqs:{ctx.region}:{ctx.account}:{name}",
+        "QueueUrl": url,
+        "QueueName": name,
+    }
+
+
+def _queues(properties: Mapping[str, Any]) -> list[str]:
+    return [str(url) for url in properties.get("Queues") or []]
+
+
+def _policy_made(physical_id: PhysicalId, properties: Props) -> Made:
+    observed = {"Queues": _queues(properties), "PolicyDocument": document(properties["PolicyDocument"])}
+    return Made(physical_id, {"Id": physical_id}, observed=observed)
