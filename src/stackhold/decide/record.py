@@ -1,0 +1,112 @@
+"""Changes to a state record, and what makes one write of it differ from every other. All pure.
+
+A save is a list of changes, applied to the last confirmed version or, after a foreign write, to what is there now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
+
+from stackhold.model.record import (
+    FORMAT_VERSION,
+    AddPendingDelete,
+    DropPendingDelete,
+    DropResource,
+    PendingDelete,
+    SetResource,
+    SetStack,
+    StateRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stackhold.model.ids import LockId, LogicalId, PhysicalId, Region, StackName
+    from stackhold.model.instant import Instant
+    from stackhold.model.record import RecordChange, ResourceRecord
+
+
+def apply_changes(record: StateRecord, changes: Iterable[RecordChange]) -> StateRecord:
+    """The record with all changes made, in their order. Applying them again changes nothing more."""
+    resources = dict(record.resources)
+    pending = {(item.logical_id, item.resource.physical_id): item for item in record.pending_deletes}
+    for change in changes:
+        if isinstance(change, SetStack):
+            record = _set_stack(record, change)
+        else:
+            _apply(change, resources, pending)
+    return replace(record, resources=resources, pending_deletes=tuple(pending.values()))
+
+
+def _apply(
+    change: SetResource | DropResource | AddPendingDelete | DropPendingDelete,
+    resources: dict[LogicalId, ResourceRecord],
+    pending: dict[tuple[LogicalId, PhysicalId], PendingDelete],
+) -> None:
+    match change:
+        case SetResource(logical_id, resource):
+            resources[logical_id] = resource
+        case DropResource(logical_id):
+            resources.pop(logical_id, None)
+        case AddPendingDelete(item):
+            pending[item.logical_id, item.resource.physical_id] = item
+        case DropPendingDelete(logical_id, physical_id):
+            pending.pop((logical_id, physical_id), None)
+        case _:
+            assert_never(change)
+
+
+def _set_stack(record: StateRecord, change: SetStack) -> StateRecord:
+    return replace(
+        record,
+        outputs=record.outputs if change.outputs is None else change.outputs,
+        parameters=record.parameters if change.parameters is None else change.parameters,
+        stack_id=record.stack_id if change.stack_id is None else change.stack_id,
+        lineage=record.lineage if change.lineage is None else change.lineage,
+    )
+
+
+def next_generation(replaced: StateRecord | None, *, locked_at: Instant) -> int:
+    """The generation that a stamp writes: above the replaced one, and not below the store's time in seconds when
+    the lock was answered, so that it also rises over a destroy or a writer that dropped it."""
+    before = 0 if replaced is None else (replaced.generation or 0)
+    return max(before + 1, locked_at // 1000)
+
+
+def next_version(base: StateRecord, *, lock_id: LockId, generation: int, now: Instant) -> StateRecord:
+    """The same content as a new write of this run: no two writes have equal bytes."""
+    return replace(
+        base,
+        version=FORMAT_VERSION,
+        lock_id=lock_id,
+        generation=generation,
+        serial=base.serial + 1,
+        last_modified=now,
+    )
+
+
+def empty_record(stack: StackName, region: Region, *, lineage: str | None = None) -> StateRecord:
+    """The record of a stack of which nothing exists yet."""
+    return StateRecord(stack=stack, region=region, lineage=lineage)
+
+
+def has_same_resources(one: StateRecord | None, other: StateRecord | None) -> bool:
+    """Whether two records speak of the same resources in the same state; an absent record has none."""
+    if one is None or other is None:
+        return (one is None or not one.resources) and (other is None or not other.resources)
+    return one.resources == other.resources and one.pending_deletes == other.pending_deletes
+
+
+def unsaved_ids(changes: Iterable[RecordChange]) -> tuple[str, ...]:
+    """The physical ids that are in no record when these changes cannot be saved, as `LogicalId physical-id`."""
+    last: dict[str, str] = {}
+    for change in changes:
+        if isinstance(change, SetResource):
+            last[change.logical_id] = f"{change.logical_id} {change.resource.physical_id}"
+        elif isinstance(change, DropResource):
+            last.pop(change.logical_id, None)
+        elif isinstance(change, AddPendingDelete):
+            item = change.pending
+            last[f"{item.logical_id}/{item.resource.physical_id}"] = f"{item.logical_id} {item.resource.physical_id}"
+    return tuple(last.values())
