@@ -79,6 +79,8 @@ class DesiredStack:
     warnings: tuple[str, ...] = ()
     file: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    reused_parameters: tuple[str, ...] = ()
+    """Those whose value comes from the record, since none was given."""
 
 
 Edges = Mapping[LogicalId, frozenset[LogicalId]]
