@@ -66,7 +66,8 @@ def _liveness(lock: Lock, *, silent_ms: int, now: Instant) -> str:
         return f"last written {ago(silent_ms)}; its expiresAt is not a number, so it counts as held until it is cleared"
     expiry = moment(lock.expires_at, now=now)
     if not lock.is_ours_in_kind:
-        return f"last written {ago(silent_ms)}, by a tool that may not renew; expires {expiry}"
+        word = "expires" if lock.expires_at > now else "expired"
+        return f"last written {ago(silent_ms)}, by a tool that may not renew; {word} {expiry}"
     assert lock.ttl is not None
     if silent_ms >= lock.ttl:
         return f"silent for {words(silent_ms)}; expired {expiry}"

@@ -1,0 +1,32 @@
+"""`stackhold` and `python -m stackhold`: hand this process's world to the command line and leave with its code.
+
+Leaving is abrupt on purpose: a call that hangs in a thread must not hold a finished run back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from stackhold.cli.app import run
+from stackhold.cli.surroundings import Surroundings
+from stackhold.cli.wiring import process_environment
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    surroundings = Surroundings(
+        environ=process_environment(), cwd=Path.cwd(), stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr
+    )
+    code = run(sys.argv[1:], surroundings)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

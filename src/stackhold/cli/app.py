@@ -1,0 +1,109 @@
+"""The command line's frame: which verbs there are, and what becomes of every way a command can end.
+
+Verbs are imported only when they run, so `--version` and `--help` cost nothing. Every expected error is shown as
+text (and, with `--json`, as a document) and turned into an exit code here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from stackhold._version import __version__
+from stackhold.errors import StackholdError
+from stackhold.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stackhold.cli.surroundings import Surroundings
+
+VERBS = {
+    "deploy": "Make a stack what its template says.",
+    "diff": "Show what a deploy would change; takes no lock.",
+    "destroy": "Delete everything that a stack has.",
+    "drift": "Compare the record with the cloud.",
+    "cancel": "Ask the run that holds a stack's lock to stop.",
+    "state": "Show records and locks.",
+    "force-unlock": "Delete a lock whose run is gone.",
+    "events": "Show what runs did, or follow the one at work.",
+    "bootstrap": "Create the bucket for records and locks.",
+}
+"""Each verb with its line in `--help`; its module is `cli/<verb>.py`, the command in it has the verb's name."""
+
+
+class _Verbs(click.Group):
+    """A group that knows its commands' names and lines without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the verb's module."""
+        if cmd_name not in VERBS:
+            return None
+        name = cmd_name.replace("-", "_")
+        command = getattr(import_module(f"stackhold.cli.{name}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """From the table, so that help imports nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="stackhold", message="%(prog)s %(version)s")
+def stackhold() -> None:
+    """Change cloud infrastructure under one lock with a heartbeat and two clocks.
+
+    Settings come from a flag, else from the environment (STACKHOLD_...), else from the nearest stackhold.toml.
+    """
+
+
+def run(arguments: Sequence[str], surroundings: Surroundings) -> int:
+    """Run one command; gives its exit code and never raises, `KeyboardInterrupt` and broken pipes included."""
+    as_json = "--json" in arguments
+    try:
+        result = stackhold.main(list(arguments), prog_name="stackhold", standalone_mode=False, obj=surroundings)
+    except BrokenPipeError:
+        return ExitCode.FAILED
+    except Exception as error:
+        return _explain(error, surroundings, as_json=as_json)
+    except KeyboardInterrupt:
+        return _interrupted(surroundings)
+    return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _explain(error: Exception, surroundings: Surroundings, *, as_json: bool) -> int:
+    """Show an error; its exit code."""
+    from stackhold.cli import render_errors
+
+    if isinstance(error, click.Abort):
+        return _interrupted(surroundings)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        surroundings.stderr.write(error.format_message() + "\n")
+        return ExitCode.USAGE
+    if isinstance(error, click.ClickException):
+        shown, code = render_errors.of_usage(error), ExitCode.USAGE
+    elif isinstance(error, StackholdError):
+        shown, code = render_errors.of_error(error), ExitCode.FAILED
+    else:
+        shown, code = render_errors.of_unexpected(error, with_traceback=surroundings.is_debug), ExitCode.FAILED
+    try:
+        surroundings.stdout.flush()
+        surroundings.stderr.write(shown.text)
+        if as_json:
+            surroundings.stdout.write(render_errors.document(shown, code))
+    except BrokenPipeError:
+        pass
+    return code
+
+
+def _interrupted(surroundings: Surroundings) -> int:
+    surroundings.stderr.write("\nstackhold: interrupted; nothing was changed\n")
+    return ExitCode.INTERRUPTED

@@ -1,0 +1,48 @@
+"""`stackhold cancel STACK`: ask the run that holds the lock to stop, as a first signal would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from stackhold.cli.options import invocation, store_options
+from stackhold.cli.wiring import Wiring, owner
+from stackhold.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from stackhold.cli.surroundings import Surroundings
+
+
+@click.command()
+@click.argument("stack")
+@click.option("--wait", is_flag=True, help="Follow the run to its end.")
+@store_options
+@click.pass_obj
+def cancel(surroundings: Surroundings, /, stack: str, wait: bool, **options: object) -> int:
+    """Ask the run that holds the lock of STACK to stop.
+
+    It finishes what is in flight, saves, and releases its lock, as after a first Ctrl-C. It looks for the request
+    every 15 s. Nothing is stolen: a run that does not answer keeps its lock.
+    """
+    from stackhold.errors import InputError
+    from stackhold.runs.cancel import request_stop, wait_released
+
+    call = invocation(surroundings, options)
+    wiring = Wiring(call.settings)
+    keys = wiring.keys_of_recorded(stack)
+    lock = request_stop(wiring.store, wiring.clock, keys, requested_by=owner())
+    name = f"{keys.stack} ({keys.region})"
+    if lock is None:
+        raise InputError(f"nobody holds the lock of {name}: there is no run to stop")
+    document = {"stack": keys.stack, "region": keys.region, "asked": lock.owner, "operation": lock.operation}
+    if wait and lock.id is not None:
+        call.output.say(f"asked {lock.owner} to stop its {lock.operation} of {name}; waiting for its end")
+        wait_released(wiring.store, wiring.clock, keys, lock.id)
+        call.output.answer({**document, "released": True}, f"{lock.owner} has stopped; {name} is free")
+    else:
+        call.output.answer(
+            {**document, "released": False},
+            f"asked {lock.owner} to stop its {lock.operation} of {name}; it looks every 15 s",
+        )
+    return ExitCode.DONE

@@ -1,0 +1,110 @@
+"""Options that commands share, and the step from what was typed to settings.
+
+A flag whose value cannot be read is a usage error (exit 64); the same value in the environment or in
+`stackhold.toml` is an input error that names its source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from stackhold.cli.durations import parse_duration
+from stackhold.cli.output import Output
+from stackhold.cli.settings import ENVIRONMENT, Settings, load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stackhold.cli.surroundings import Surroundings
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class Duration(click.ParamType[str]):
+    """A span of time; the value stays text, so that settings from every source are read in one place."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check it."""
+        try:
+            parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What every command begins with."""
+
+    surroundings: Surroundings
+    settings: Settings
+    output: Output
+    yes: bool
+
+
+def invocation(surroundings: Surroundings, options: dict[str, object]) -> Invocation:
+    """Put the shared options of a command together."""
+    flags = {name: _text(options.get(name)) for name in ENVIRONMENT}
+    alias = _text(options.get("stack_region"))
+    if alias is not None and flags["region"] is not None and alias != flags["region"]:
+        raise click.UsageError("--region and --stack-region name two regions; give one of them")
+    flags["region"] = flags["region"] or alias
+    return Invocation(
+        surroundings=surroundings,
+        settings=load_settings(flags, environ=surroundings.environ, cwd=surroundings.cwd),
+        output=Output(surroundings, as_json=bool(options.get("as_json"))),
+        yes=bool(options.get("yes")),
+    )
+
+
+def _text(value: object) -> str | None:
+    """An option's text; a switch that is off counts as not given."""
+    return "true" if value is True else value if isinstance(value, str) else None
+
+
+def _stacked(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def store_options(function: F) -> F:
+    """Which store, region and account; and `--json`."""
+    return _stacked(
+        click.option("--state", metavar="STORE", help="Store: file:DIR or s3://BUCKET. [default: file:.stackhold]"),
+        click.option("--state-prefix", metavar="PREFIX", help="First part of every key. [default: stackhold]"),
+        click.option("--region", metavar="REGION", help="Region of the stack."),
+        click.option("--stack-region", metavar="REGION", help="The same as --region.", hidden=True),
+        click.option("--profile", metavar="NAME", help="Profile of the AWS configuration."),
+        click.option("--allow-network-dir", is_flag=True, help="Use a directory store on a network file system."),
+        click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout; text goes to stderr."),
+    )(function)
+
+
+def yes_option(function: F) -> F:
+    """`--yes`."""
+    return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(function)
+
+
+def locking_options(function: F) -> F:
+    """The two clocks, the grace, and the lock's own times."""
+    span = Duration()
+    return _stacked(
+        click.option("--deadline", type=span, help="When the whole run must be over. [default: 1h]"),
+        click.option(
+            "--lock-timeout",
+            type=span,
+            help="How long to wait for a held lock, 0 not at all. [default: the command's own few tries]",
+        ),
+        click.option("--grace", type=span, help="Time between a first signal and the last save. [default: 10m]"),
+        click.option("--lock-ttl", type=span, help="How long a holder may be silent. [default: 30m]"),
+        click.option("--lock-renew", type=span, help="How often the lock is renewed. [default: 2m]"),
+    )(function)

@@ -1,0 +1,55 @@
+"""Where a command's answer goes: text for people on stdout, or one JSON document there and the text on stderr."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from stackhold.cli.surroundings import Surroundings
+    from stackhold.model.values import JsonMap
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One command's output. Every command gives exactly one document with `--json`, however it ends."""
+
+    surroundings: Surroundings
+    as_json: bool
+
+    @property
+    def human(self) -> TextIO:
+        """The stream for people's text."""
+        return self.surroundings.stderr if self.as_json else self.surroundings.stdout
+
+    def say(self, text: str) -> None:
+        """Text for people, a newline added when there is none."""
+        self.human.write(text if text.endswith("\n") or not text else text + "\n")
+        self.human.flush()
+
+    def warn(self, text: str) -> None:
+        """Text that people must see even when the answer goes into a pipe."""
+        self.surroundings.stderr.write(text + "\n")
+        self.surroundings.stderr.flush()
+
+    def answer(self, document: JsonMap, text: str) -> None:
+        """The command's answer: the document with `--json`, the text without."""
+        if self.as_json:
+            self.surroundings.stdout.write(json_text(document))
+            self.surroundings.stdout.flush()
+        else:
+            self.say(text)
+
+
+def json_text(document: JsonMap) -> str:
+    """A document as text; what JSON does not know is shown as text."""
+    return json.dumps(document, indent=2, ensure_ascii=False, default=_plain) + "\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, frozenset | set):
+        return sorted(value, key=str)
+    return str(value)

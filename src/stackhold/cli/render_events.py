@@ -1,0 +1,70 @@
+"""Runs and their events as text and as JSON."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from stackhold.cli.render_errors import printable
+from stackhold.cli.render_state import table
+from stackhold.cli.run_view import event_line
+from stackhold.model.codec import encode_run_log
+from stackhold.model.instant import words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stackhold.model.run_log import RunLog
+    from stackhold.model.values import JsonMap
+
+
+def runs_text(logs: Sequence[RunLog]) -> str:
+    """A line per run, oldest first."""
+    rows = [["STARTED", "RUN", "OPERATION", "OUTCOME", "TOOK", "OWNER"]]
+    for log in logs:
+        outcome = log.outcome.value if log.outcome is not None else "no end"
+        took = words(log.ended_at - log.started_at) if log.ended_at is not None else "-"
+        started = f"{datetime.fromtimestamp(log.started_at // 1000, UTC):%Y-%m-%d %H:%M:%SZ}"
+        identity = log.identity
+        rows.append([started, identity.run_id, identity.operation, outcome, took, printable(identity.owner)])
+    return table(rows)
+
+
+def run_text(log: RunLog) -> str:
+    """One run in full."""
+    return "\n".join([*head_lines(log), *event_lines(log, 0), *end_lines(log)])
+
+
+def head_lines(log: RunLog) -> list[str]:
+    """Who ran what, and under which clocks."""
+    identity = log.identity
+    waited = f", waited {words(log.waited_ms)}" if log.waited_ms else ""
+    return [
+        f"{identity.operation} of {identity.stack} ({identity.region}) by {printable(identity.owner)}",
+        f"run {identity.run_id}, {identity.engine}, stackhold {identity.tool_version}",
+        f"deadline {words(log.deadline_ms)}; lock wait {log.lock_wait}{waited}",
+    ]
+
+
+def event_lines(log: RunLog, start: int) -> list[str]:
+    """A line per event from the one at `start`."""
+    lines = (event_line(event, is_verbose=True) for event in log.events[start:])
+    return [line for line in lines if line is not None]
+
+
+def end_lines(log: RunLog, *, is_killed: bool = False) -> list[str]:
+    """How it ended, if it did."""
+    if log.ended_at is None:
+        return ["ended without a word: it was killed, or lost its store"] if is_killed else ["no end is recorded"]
+    outcome = log.outcome.value if log.outcome is not None else "ended"
+    code = f", exit code {log.exit_code}" if log.exit_code is not None else ""
+    error = [printable(log.error)] if log.error else []
+    return [f"{outcome} after {words(log.ended_at - log.started_at)}{code}", *error]
+
+
+def run_document(log: RunLog) -> JsonMap:
+    """One run for programs: its log as it is stored."""
+    import json
+
+    document: JsonMap = json.loads(encode_run_log(log))
+    return document

@@ -1,0 +1,159 @@
+"""What a watcher of a run wants to know at this moment, folded from its events. Pure: time is passed in.
+
+A live view draws it again and again; plain output prints a line per event and needs only `event_line`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stackhold.cli.render_errors import printable
+from stackhold.model.events import Event, EventKind
+from stackhold.model.instant import Instant, clock_time, words
+
+if TYPE_CHECKING:
+    from stackhold.model.ids import LogicalId
+
+_DONE = (EventKind.OPERATION_DONE, EventKind.OPERATION_FAILED, EventKind.OPERATION_SKIPPED)
+_MARKS = {
+    EventKind.OPERATION_DONE: "done",
+    EventKind.OPERATION_FAILED: "FAILED",
+    EventKind.OPERATION_SKIPPED: "skipped",
+    EventKind.OPERATION_STARTED: "started",
+    EventKind.OPERATION_SETTLING: "settling",
+}
+
+
+@dataclass(slots=True)
+class Working:
+    """An operation that is in flight."""
+
+    operation: str
+    type: str
+    since: Instant
+    note: str = ""
+
+
+@dataclass(slots=True)
+class RunView:
+    """A run at one moment."""
+
+    title: str
+    deadline_ms: int
+    lock_wait: str
+    started_at: Instant | None = None
+    waiting: Event | None = None
+    waiting_since: Instant | None = None
+    has_lock: bool = False
+    stopping: str = ""
+    going_back: bool = False
+    done: int = 0
+    total: int = 0
+    working: dict[LogicalId, Working] = field(default_factory=dict)
+
+    def apply(self, event: Event) -> None:
+        """Take in what happened."""
+        match event.kind:
+            case EventKind.RUN_STARTED:
+                self.started_at = event.at
+            case EventKind.LOCK_WAITING:
+                self.waiting, self.waiting_since = event, self.waiting_since or event.at
+            case EventKind.LOCK_ACQUIRED | EventKind.LOCK_TAKEN_OVER:
+                self.waiting, self.has_lock = None, True
+            case EventKind.PLANNED:
+                self.total = number(event, "steps")
+            case EventKind.OPERATION_STARTED | EventKind.OPERATION_SETTLING:
+                self._begin(event)
+            case EventKind.OPERATION_DONE | EventKind.OPERATION_FAILED | EventKind.OPERATION_SKIPPED:
+                self._end(event)
+            case EventKind.STOPPING:
+                self.stopping = event.message
+            case EventKind.GOING_BACK:
+                self.going_back = True
+            case EventKind.WARNING | EventKind.RUN_FINISHED:
+                pass
+
+    def _begin(self, event: Event) -> None:
+        if event.logical_id is None:
+            return
+        known = self.working.get(event.logical_id)
+        self.working[event.logical_id] = Working(
+            operation=text(event, "operation") or (known.operation if known else ""),
+            type=text(event, "type") or (known.type if known else ""),
+            since=known.since if known else event.at,
+            note="settling" if event.kind is EventKind.OPERATION_SETTLING else "",
+        )
+
+    def _end(self, event: Event) -> None:
+        if event.logical_id is not None:
+            self.working.pop(event.logical_id, None)
+        self.done += 1
+
+    def lines(self, now: Instant, *, height: int = 12) -> list[str]:
+        """The view as lines: the run with its clocks, then what is in flight, oldest first."""
+        shown = [self._head(now)]
+        if self.waiting is not None:
+            shown.append(f"  waiting for the lock: {printable(self.waiting.message)}")
+        if self.stopping:
+            shown.append(f"  stopping: {printable(self.stopping)}")
+        oldest = sorted(self.working.items(), key=lambda item: item[1].since)
+        for logical_id, working in oldest[:height]:
+            note = f" ({working.note})" if working.note else ""
+            span = words(max(0, now - working.since) // 1000 * 1000 or 1000)
+            shown.append(f"  {working.operation:<8} {logical_id}  {working.type}  {span}{note}")
+        if len(oldest) > height:
+            shown.append(f"  … and {len(oldest) - height} more")
+        return shown
+
+    def _head(self, now: Instant) -> str:
+        parts = [self.title]
+        if self.total:
+            parts.append(f"{min(self.done, self.total)} of {self.total} done")
+        if self.going_back:
+            parts.append("going back")
+        if self.started_at is not None:
+            parts.append(f"{words(_whole(now - self.started_at))} of {words(self.deadline_ms)}")
+        if self.waiting_since is not None and not self.has_lock:
+            parts.append(f"waiting {words(_whole(now - self.waiting_since))} of {self.lock_wait}")
+        return " · ".join(parts)
+
+
+def event_line(event: Event, *, is_verbose: bool = False) -> str | None:
+    """An event as one line for a log; None for what a log need not show."""
+    if event.kind in (EventKind.OPERATION_STARTED, EventKind.OPERATION_SETTLING) and not is_verbose:
+        return None
+    at = clock_time(event.at)
+    if event.kind in _MARKS:
+        return f"{at}  {_operation_line(event)}"
+    if event.kind is EventKind.WARNING:
+        return f"{at}  warning: {printable(event.message)}"
+    return f"{at}  {printable(event.message or event.kind.value)}"
+
+
+def _operation_line(event: Event) -> str:
+    name = event.logical_id or ""
+    type_name = text(event, "type")
+    parts = [f"{text(event, 'operation'):<8} {name}" + (f"  {type_name}" if type_name else "")]
+    took = number(event, "tookMs")
+    mark = _MARKS[event.kind]
+    parts.append(f"{mark} in {words(took)}" if took and event.kind is EventKind.OPERATION_DONE else mark)
+    if event.message:
+        parts.append(printable(event.message))
+    return "  ".join(parts)
+
+
+def text(event: Event, name: str) -> str:
+    """A text that an event carries, empty when it does not."""
+    value = event.data.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def number(event: Event, name: str) -> int:
+    """A whole number that an event carries, 0 when it does not."""
+    value = event.data.get(name, 0)
+    return value if isinstance(value, int) else 0
+
+
+def _whole(span: int) -> int:
+    return max(1000, span // 1000 * 1000)

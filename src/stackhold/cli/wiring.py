@@ -1,0 +1,125 @@
+"""The composition root: picks clock, store and session from settings, and says who runs what.
+
+The only file of the command line that reads the process's environment and names adapters. What is slow to import
+is imported where it is first needed: a directory store never loads botocore.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import socket
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from stackhold._version import __version__
+from stackhold.cli.store_address import DirectoryAddress
+from stackhold.model.ids import RunId, region_name, stack_name
+from stackhold.model.instant import iso
+from stackhold.model.run import RunIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackhold.adapters.aws import AwsSession
+    from stackhold.cli.settings import Settings
+    from stackhold.model.ids import Region, StackName
+    from stackhold.ports.clock import Clock
+    from stackhold.ports.store import Store
+    from stackhold.runs.layout import Keys
+
+
+def process_environment() -> Mapping[str, str]:
+    """This process's environment."""
+    return os.environ
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """What one command works with, each part made when first asked for."""
+
+    settings: Settings
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The machine's clocks."""
+        from stackhold.adapters.clock import SystemClock
+
+        return SystemClock()
+
+    @cached_property
+    def session(self) -> AwsSession:
+        """The AWS session that flags, environment and profile describe."""
+        from stackhold.adapters.aws import AwsSession
+
+        return AwsSession(region=self.settings.region.value, profile=self.settings.profile.value, clock=self.clock)
+
+    @cached_property
+    def store(self) -> Store:
+        """The store that `--state` names."""
+        address = self.settings.store.value
+        if isinstance(address, DirectoryAddress):
+            from stackhold.adapters.files import DirectoryStore
+
+            return DirectoryStore(address.path, clock=self.clock, allow_network=self.settings.allow_network_dir)
+        from stackhold.adapters.s3 import S3Store
+
+        return S3Store(address.bucket, session=self.session, clock=self.clock)
+
+    def region_for_new(self) -> Region:
+        """The region of a stack that need not be recorded yet; raises `InputError` when none is named."""
+        named = self.settings.region.value
+        return region_name(named) if named else self.session.region
+
+    def keys_of_recorded(self, stack: str) -> Keys:
+        """Where a recorded stack lies: in the region that is named, else in the only one that has it."""
+        from stackhold.runs.inspect import find_region, no_such_stack
+        from stackhold.runs.layout import Keys
+
+        name, prefix = stack_name(stack), self.settings.state_prefix.value
+        named = self.settings.region.value
+        region = region_name(named) if named else find_region(self.store, prefix=prefix, stack=name)
+        if region is None:
+            raise no_such_stack(name, None, self.settings.store.value.url)
+        return Keys(prefix, name, region)
+
+    def keys(self, stack: StackName, region: Region) -> Keys:
+        """Where a stack lies."""
+        from stackhold.runs.layout import Keys
+
+        return Keys(self.settings.state_prefix.value, stack, region)
+
+    def identity(self, *, stack: StackName, region: Region, operation: str, engine: str) -> RunIdentity:
+        """A new run's identity."""
+        stamp = iso(self.clock.now()).replace("-", "").replace(":", "").replace(".", "")
+        return RunIdentity(
+            run_id=RunId(f"{stamp[:-1]}Z-{self.clock.nonce()[:8]}"),
+            stack=stack,
+            region=region,
+            operation=operation,
+            owner=owner(),
+            engine=engine,
+            tool_version=__version__,
+        )
+
+    def command(self, verb: str, stack: StackName, region: Region) -> str:
+        """A command line about this very stack, with every flag that decides which lock is meant, ready to paste."""
+        parts = ["stackhold", verb, stack, "--region", region, "--state", self.settings.store.value.url]
+        if self.settings.state_prefix.value != "stackhold":
+            parts += ["--state-prefix", self.settings.state_prefix.value]
+        if self.settings.profile.value:
+            parts += ["--profile", self.settings.profile.value]
+        if self.settings.allow_network_dir:
+            parts.append("--allow-network-dir")
+        return shlex.join(parts)
+
+
+def owner() -> str:
+    """This process as a lock names it: `user@hostname:pid`."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"uid-{os.getuid()}"
+    return f"{user}@{socket.gethostname()}:{os.getpid()}"
