@@ -1,0 +1,68 @@
+"""What a run says of itself at its end: counts by outcome, an entry per resource, and the failures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stackhold.engines.cloudformation.attempt import Attempt
+    from stackhold.engines.cloudformation.cleanup import Removed
+    from stackhold.model.ids import LogicalId
+
+
+def summary_of(resources: dict[LogicalId, dict[str, Any]], removed: Removed | None) -> dict[str, object]:
+    """Counts by outcome, an entry per resource, and the failures, for the last event and `--json`."""
+    counts: dict[str, int] = {}
+    entries: list[dict[str, Any]] = [{"logicalId": name, **entry} for name, entry in resources.items()]
+    if removed is not None:
+        entries += _removed_entries(removed)
+    for entry in entries:
+        outcome = str(entry["outcome"]) if entry["outcome"] != "done" else str(entry["operation"])
+        counts[outcome] = counts.get(outcome, 0) + 1
+    failures = [{"logicalId": entry["logicalId"], "error": entry["error"]} for entry in entries if entry.get("error")]
+    return {"counts": counts, "resources": entries, "failures": failures}
+
+
+def _removed_entries(removed: Removed) -> Iterable[dict[str, Any]]:
+    for attempt in removed.attempts:
+        yield {"logicalId": attempt.logical_id, **told(attempt)}
+    for kept in removed.kept:
+        yield {
+            "logicalId": kept.logical_id,
+            "type": kept.resource.type,
+            "operation": "retain",
+            "outcome": "done",
+            "physicalId": kept.resource.physical_id,
+        }
+    for (logical_id, physical_id), reason in removed.left.items():
+        yield {
+            "logicalId": logical_id,
+            "operation": "delete",
+            "outcome": "left",
+            "physicalId": physical_id,
+            "error": reason,
+        }
+
+
+def told(attempt: Attempt) -> dict[str, Any]:
+    """One operation and how it ended."""
+    entry: dict[str, Any] = {
+        "type": attempt.type,
+        "operation": attempt.verb.value.lower(),
+        "outcome": "failed" if attempt.error else ("done" if attempt.ended else "unknown"),
+        "durationMs": max(attempt.ended - attempt.began, 0),
+    }
+    if attempt.physical_id:
+        entry["physicalId"] = attempt.physical_id
+    if attempt.after is not None and attempt.after.is_settling:
+        entry["settling"] = True
+    if attempt.error:
+        entry["error"] = str(attempt.error)
+    return entry
+
+
+def still_there(removed: Removed) -> str:
+    """One line for a clean-up that could not delete everything."""
+    return f"{len(removed.left)} resources are still there"
