@@ -1,0 +1,352 @@
+"""What one run will do: the desired resources against the recorded ones, as frozen instructions.
+
+Resources are looked at after all that they depend on, so that each sees which of its references will still be what
+the record says. What a replacement or creation makes is unknown until then; a create-only property that depends on
+such a value may replace. Nothing here calls AWS but through `attribute`, for recorded resources only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from stackhold.engines.cloudformation import refusals
+from stackhold.engines.cloudformation.diff import diff_properties
+from stackhold.engines.cloudformation.graph import topological
+from stackhold.engines.cloudformation.meaning import has_unknown
+from stackhold.engines.cloudformation.plan import Action, Effect, Plan, PropertyChange, ResourceChange, Route
+from stackhold.engines.cloudformation.route import Native, route_for, route_of
+from stackhold.engines.cloudformation.schema import schema_for
+from stackhold.engines.cloudformation.sight import Attribute, Sight
+from stackhold.engines.cloudformation.template.resolve import as_text, references, resolve
+from stackhold.engines.cloudformation.values import UNKNOWN
+from stackhold.engines.cloudformation.wanted import wanted_properties
+from stackhold.errors import InputError, TemplateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stackhold.engines.cloudformation.template.desired import DesiredResource, DesiredStack, Edges
+    from stackhold.engines.cloudformation.values import Props
+    from stackhold.model.ids import LogicalId
+    from stackhold.model.record import PendingDelete, ResourceRecord, StateRecord
+
+
+def plan_deploy(
+    desired: DesiredStack,
+    record: StateRecord | None,
+    *,
+    needs: Edges,
+    attribute: Attribute,
+    native: Native,
+    allow_replace: frozenset[LogicalId] = frozenset(),
+    stack_tags: Mapping[str, str] | None = None,
+) -> Plan:
+    """What makes the cloud as the template asks. Raises one `InputError` for all that is wrong.
+
+    `attribute` reads an attribute that the record does not have. `allow_replace` names the resources whose old one
+    may be deleted before the new one is made.
+    """
+    planner = _Planner(desired, record, needs, attribute, native, allow_replace, stack_tags or {})
+    return planner.plan()
+
+
+def plan_destroy(record: StateRecord, *, native: Native | None = None) -> Plan:
+    """What takes a stack away, by the policies in its record."""
+    find = native or _from_record
+    changes = {
+        logical_id: _removal(logical_id, resource, native=find) for logical_id, resource in record.resources.items()
+    }
+    return Plan(
+        changes=changes,
+        needs={},
+        old_needs=_old_needs(record),
+        pending_deletes=_pending(record)[0],
+        warnings=_pending(record)[1],
+    )
+
+
+def reconsider(change: ResourceChange, properties: Props, *, native: Native) -> ResourceChange:
+    """A planned update or replacement once every value is known: it may have become less, or definite.
+
+    What only may replace by its schema is tried in place.
+    """
+    recorded, desired = change.recorded, change.desired
+    if recorded is None or desired is None or recorded.type != desired.type:
+        return change
+    handler = native(change.type) if change.route is Route.NATIVE else None
+    changes = diff_properties(change.type, dict(recorded.properties), properties, handler=handler, recorded=recorded)
+    effects = {one.effect for one in changes}
+    if Effect.REPLACE in effects:
+        action = Action.REPLACE
+    elif effects:
+        action = Action.UPDATE
+    else:
+        action = Action.WAIT if recorded.is_settling else Action.KEEP
+    return dataclasses.replace(change, action=action, changes=changes)
+
+
+class _Planner:
+    """One plan in the making."""
+
+    def __init__(
+        self,
+        desired: DesiredStack,
+        record: StateRecord | None,
+        needs: Edges,
+        attribute: Attribute,
+        native: Native,
+        allow_replace: frozenset[LogicalId],
+        stack_tags: Mapping[str, str],
+    ) -> None:
+        self._desired = desired
+        self._record = record
+        self._recorded: Mapping[LogicalId, ResourceRecord] = record.resources if record else {}
+        self._needs = {name: needs.get(name, frozenset()) & desired.resources.keys() for name in desired.resources}
+        self._native = native
+        self._allow_replace = allow_replace
+        self._stack_tags = stack_tags
+        self._changes: dict[LogicalId, ResourceChange] = {}
+        self._resolved: dict[LogicalId, Props] = {}
+        self._sight = Sight(self._changes, attribute=attribute, native=native)
+        self._problems: list[InputError] = []
+
+    def plan(self) -> Plan:
+        """Every resource, then the outputs."""
+        self._check_allowed()
+        for logical_id in topological(self._needs):
+            self._try_resource(self._desired.resources[logical_id])
+        for logical_id, resource in self._recorded.items():
+            if logical_id not in self._desired.resources:
+                self._try_removal(logical_id, resource)
+        self._raise_problems()
+        refusals.refuse_moved_names(self._changes, self._resolved, native=self._native)
+        pending, warnings = _pending(self._record)
+        return Plan(
+            changes=self._changes,
+            needs=self._needs,
+            old_needs=_old_needs(self._record),
+            pending_deletes=pending,
+            outputs=self._desired.outputs,
+            parameters=self._desired.parameters,
+            outputs_changed=self._outputs_changed(),
+            parameters_changed=self._parameters_changed(),
+            warnings=(*self._desired.warnings, *warnings),
+            resolved=self._resolved,
+            stack_tags=self._stack_tags,
+        )
+
+    def _check_allowed(self) -> None:
+        unknown = sorted(self._allow_replace - self._desired.resources.keys())
+        if unknown:
+            raise InputError(f"--replace names {', '.join(unknown)}, which the template does not have")
+
+    def _try_resource(self, desired: DesiredResource) -> None:
+        """Plan one; a problem is kept, so that all of them can be said at once."""
+        try:
+            self._changes[desired.logical_id] = self._plan_one(desired)
+        except InputError as error:
+            self._problems.append(_placed(error, self._desired.file, desired))
+
+    def _try_removal(self, logical_id: LogicalId, resource: ResourceRecord) -> None:
+        try:
+            self._changes[logical_id] = _removal(logical_id, resource, native=self._native)
+        except InputError as error:
+            self._problems.append(error)
+
+    def _raise_problems(self) -> None:
+        if len(self._problems) == 1:
+            raise self._problems[0]
+        if self._problems:
+            hints = dict.fromkeys(problem.hint for problem in self._problems if problem.hint)
+            raise InputError("; ".join(problem.message for problem in self._problems), hint="\n".join(hints))
+
+    def _plan_one(self, desired: DesiredResource) -> ResourceChange:
+        logical_id, recorded = desired.logical_id, self._recorded.get(desired.logical_id)
+        properties = wanted_properties(
+            desired.type, logical_id, desired.properties, self._sight.lookup, stack_tags=self._stack_tags
+        )
+        self._resolved[logical_id] = properties
+        route = route_for(logical_id, desired.type, properties, native=self._native, recorded=recorded)
+        handler = self._native(desired.type) if route is Route.NATIVE else None
+        blank = ResourceChange(
+            logical_id,
+            desired.type,
+            Action.CREATE,
+            route,
+            desired=desired,
+            recorded=recorded,
+            is_stateful=handler is not None and handler.is_stateful,
+        )
+        if recorded is None:
+            return blank
+        if recorded.type != desired.type:
+            return self._other_type(blank, desired, recorded)
+        found = diff_properties(desired.type, dict(recorded.properties), properties, handler=handler, recorded=recorded)
+        changes = tuple(dataclasses.replace(one, cause=self._cause(desired, one)) for one in found)
+        action = self._action(changes, desired, recorded, properties)
+        return self._finish(dataclasses.replace(blank, action=action, changes=changes), desired, recorded, properties)
+
+    def _action(
+        self,
+        changes: tuple[PropertyChange, ...],
+        desired: DesiredResource,
+        recorded: ResourceRecord,
+        properties: Props,
+    ) -> Action:
+        effects = {change.effect for change in changes}
+        if Effect.REPLACE in effects:
+            return Action.REPLACE
+        if Effect.MAY_REPLACE in effects:
+            return Action.MAY_REPLACE
+        if effects:
+            return Action.UPDATE
+        if recorded.is_settling:
+            return Action.WAIT
+        is_kept = recorded.properties.keys() == properties.keys() and not self._differs_in_record(desired, recorded)
+        return Action.KEEP if is_kept else Action.RECORD
+
+    def _differs_in_record(self, desired: DesiredResource, recorded: ResourceRecord) -> bool:
+        """Whether what only the record holds is another: policies and dependencies. Absent means the usual."""
+        delete = refusals.effective_policy(desired.type, desired.deletion_policy, recorded.properties)
+        replace = refusals.effective_policy(desired.type, desired.update_replace_policy, recorded.properties)
+        return (
+            delete != refusals.effective_policy(desired.type, recorded.deletion_policy, recorded.properties)
+            or replace != refusals.effective_policy(desired.type, recorded.update_replace_policy, recorded.properties)
+            or (
+                recorded.dependencies is not None
+                and frozenset(recorded.dependencies) != self._needs[desired.logical_id]
+            )
+        )
+
+    def _finish(
+        self, change: ResourceChange, desired: DesiredResource, recorded: ResourceRecord, properties: Props
+    ) -> ResourceChange:
+        """A replacement with its order and the fate of the old one."""
+        if change.action not in (Action.REPLACE, Action.MAY_REPLACE):
+            return change
+        policy = refusals.effective_policy(desired.type, desired.update_replace_policy, recorded.properties)
+        refusals.refuse_snapshot(change.logical_id, desired.type, policy, what="replaced")
+        schema = schema_for(desired.type)
+        is_allowed = desired.logical_id in self._allow_replace
+        old_first = is_allowed or (schema is not None and schema.delete_first)
+        if change.action is Action.REPLACE and not old_first:
+            self._check_name(change, recorded, properties)
+        return dataclasses.replace(change, old_first=old_first, keeps_old=refusals.policy_that_keeps(policy))
+
+    def _check_name(self, change: ResourceChange, recorded: ResourceRecord, properties: Props) -> None:
+        name = refusals.explicit_name(change.type, properties, native=self._native)
+        if name and name == refusals.explicit_name(change.type, recorded.properties, native=self._native):
+            causes = tuple(one.path for one in change.changes if one.effect is Effect.REPLACE)
+            refusals.refuse_same_name(change.logical_id, change.type, name, causes)
+
+    def _other_type(self, blank: ResourceChange, desired: DesiredResource, recorded: ResourceRecord) -> ResourceChange:
+        """Another type under one id: only on request, and then the old one is deleted like any replaced one."""
+        if desired.logical_id not in self._allow_replace:
+            refusals.refuse_other_type(desired, recorded)
+        route_of(desired.logical_id, recorded, native=self._native)
+        policy = refusals.effective_policy(recorded.type, desired.update_replace_policy, recorded.properties)
+        refusals.refuse_snapshot(desired.logical_id, recorded.type, policy, what="replaced")
+        old = self._native(recorded.type)
+        return dataclasses.replace(
+            blank,
+            action=Action.REPLACE,
+            changes=(PropertyChange("Type", recorded.type, desired.type, Effect.REPLACE),),
+            keeps_old=refusals.policy_that_keeps(policy),
+            is_stateful=blank.is_stateful or (old is not None and old.is_stateful),
+        )
+
+    def _cause(self, desired: DesiredResource, change: PropertyChange) -> LogicalId | None:
+        """The resource that makes a value unknown."""
+        if not has_unknown(change.new):
+            return None
+        top = change.path.split(".", 1)[0]
+        named = references(desired.properties.get(top))
+        unknown = sorted(one for one, attribute in named if self._sight.lookup(one, attribute) is UNKNOWN)
+        return unknown[0] if unknown else None
+
+    def _outputs_changed(self) -> bool:
+        recorded = self._record.outputs if self._record else {}
+        if recorded.keys() != self._desired.outputs.keys():
+            return True
+        return any(self._output(name) != recorded[name] for name in self._desired.outputs)
+
+    def _output(self, name: str) -> Any:
+        """An output's text as far as it is known."""
+        try:
+            value = resolve(self._desired.outputs[name].value, self._sight.lookup)
+            return value if has_unknown(value) else as_text(value)
+        except TemplateError as error:
+            raise TemplateError(f"output {name}: {error.reason}", file=self._desired.file) from error
+
+    def _parameters_changed(self) -> bool:
+        """A record that does not tell its parameters (cdkd's) has not changed them."""
+        recorded = self._record.parameters if self._record else None
+        return recorded is not None and dict(recorded) != dict(self._desired.parameters)
+
+
+def _removal(logical_id: LogicalId, resource: ResourceRecord, *, native: Native) -> ResourceChange:
+    """What happens to a recorded resource that nobody wants any more, by the policy in its record."""
+    policy = refusals.effective_policy(resource.type, resource.deletion_policy, resource.properties)
+    keeps = refusals.policy_that_keeps(policy)
+    handler = native(resource.type)
+    if keeps:
+        recorded_route = Route.CLOUD_CONTROL if resource.provisioned_by == Route.CLOUD_CONTROL else Route.NATIVE
+        return ResourceChange(
+            logical_id, resource.type, Action.RETAIN, recorded_route, recorded=resource, keeps_old=keeps
+        )
+    refusals.refuse_snapshot(logical_id, resource.type, policy, what="deleted")
+    return ResourceChange(
+        logical_id,
+        resource.type,
+        Action.DELETE,
+        route_of(logical_id, resource, native=native),
+        recorded=resource,
+        is_stateful=handler is not None and handler.is_stateful,
+    )
+
+
+def _from_record(_: object) -> None:
+    """No native handlers: for a plan made without them."""
+
+
+def _old_needs(record: StateRecord | None) -> dict[LogicalId, frozenset[LogicalId]]:
+    """The recorded dependencies, those of what still waits for its deletion included."""
+    found: dict[LogicalId, frozenset[LogicalId]] = {}
+    if record is None:
+        return found
+    entries: Iterable[tuple[LogicalId, ResourceRecord]] = [
+        *record.resources.items(),
+        *((pending.logical_id, pending.resource) for pending in record.pending_deletes),
+    ]
+    for logical_id, resource in entries:
+        found[logical_id] = found.get(logical_id, frozenset()) | frozenset(resource.dependencies or ())
+    return found
+
+
+def _pending(record: StateRecord | None) -> tuple[tuple[PendingDelete, ...], tuple[str, ...]]:
+    """What earlier runs left to delete; never what is recorded as a living resource at the same time."""
+    if record is None:
+        return (), ()
+    living = {(resource.type, resource.physical_id) for resource in record.resources.values()}
+    kept, warnings = [], []
+    for pending in record.pending_deletes:
+        if (pending.resource.type, pending.resource.physical_id) in living:
+            warnings.append(
+                f"{pending.logical_id}: {pending.resource.physical_id} is recorded both as to be deleted and as a "
+                "resource of the stack; it is left alone"
+            )
+        else:
+            kept.append(pending)
+    return tuple(kept), tuple(warnings)
+
+
+def _placed(error: InputError, file: str, desired: DesiredResource) -> InputError:
+    """An error with the place in the template."""
+    if isinstance(error, TemplateError):
+        if error.line or error.logical_id:
+            return error
+        return TemplateError(error.reason, file=file, line=desired.line, logical_id=desired.logical_id, hint=error.hint)
+    if not file and not desired.line:
+        return error
+    return TemplateError(error.message, file=file, line=desired.line, hint=error.hint)
