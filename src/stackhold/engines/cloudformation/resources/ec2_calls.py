@@ -1,0 +1,99 @@
+"""What the EC2 handlers have in common: bulk reads, deletes of what may be gone, calls right after a create.
+
+A describe call is given a filter rather than ids, since one unknown id would fail it for all; servers that do not
+know a filter answer with everything, so that every answer is matched again by id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+
+from stackhold.engines.cloudformation.resources.polling import wait_visible
+from stackhold.errors import AwsError, CloudError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from stackhold.engines.cloudformation.resources.handler import Context
+
+_VALUES_PER_FILTER: Final = 200
+
+
+def describe(
+    ctx: Context,
+    operation: str,
+    member: str,
+    *,
+    filters: Mapping[str, Iterable[str]],
+    parameter: str = "Filters",
+    by_pages: bool = True,
+) -> list[dict[str, Any]]:
+    """All items of `member` that a describe call gives for these filters; the first may hold any number of values."""
+    (first, values), *others = [(name, sorted(set(wanted))) for name, wanted in filters.items()]
+    found: list[dict[str, Any]] = []
+    for start in range(0, len(values), _VALUES_PER_FILTER):
+        chunk = [(first, values[start : start + _VALUES_PER_FILTER]), *others]
+        params = {parameter: [{"Name": name, "Values": wanted} for name, wanted in chunk]}
+        answers = ctx.aws.pages("ec2", operation, params) if by_pages else [ctx.aws.call("ec2", operation, params)]
+        found += [item for answer in answers for item in answer.get(member) or ()]
+    return found
+
+
+def describe_by_id(
+    ctx: Context,
+    operation: str,
+    member: str,
+    *,
+    key: str,
+    filter_name: str,
+    ids: Iterable[str],
+    parameter: str = "Filters",
+    by_pages: bool = True,
+) -> dict[str, dict[str, Any]]:
+    """The items with these ids, by id; those that do not exist are left out."""
+    wanted = set(ids)
+    found = describe(ctx, operation, member, filters={filter_name: wanted}, parameter=parameter, by_pages=by_pages)
+    return {item[key]: item for item in found if item.get(key) in wanted}
+
+
+def call_unless_gone(ctx: Context, operation: str, params: Mapping[str, Any], *, gone: Iterable[str]) -> None:
+    """A delete or detach that succeeds when what it names does not exist."""
+    try:
+        ctx.aws.call("ec2", operation, params)
+    except AwsError as error:
+        if error.code not in gone:
+            raise
+
+
+def call_on_new(ctx: Context, operation: str, params: Mapping[str, Any], *, unknown: str) -> dict[str, Any]:
+    """A call on a resource that was made a moment ago and may not be known everywhere yet."""
+    return wait_visible(ctx, lambda: ctx.aws.call("ec2", operation, params), codes=(unknown,))
+
+
+@contextlib.contextmanager
+def undone_on_refusal(delete: Callable[[], None]) -> Iterator[None]:
+    """Around the calls after a create that cannot be found again by a name or token.
+
+    A definite refusal takes the new resource away again, since nobody else knows its id yet.
+    """
+    try:
+        yield
+    except AwsError:
+        with contextlib.suppress(CloudError):
+            delete()
+        raise
+
+
+def association_state(entry: Mapping[str, Any], key: str) -> str:
+    """The state of a range's association with a VPC or subnet; servers that tell none mean `associated`."""
+    return str((entry.get(key) or {}).get("State", "associated"))
+
+
+def ipv6_blocks(item: Mapping[str, Any]) -> list[str]:
+    """The IPv6 ranges that a VPC or subnet has or is getting."""
+    return [
+        entry["Ipv6CidrBlock"]
+        for entry in item.get("Ipv6CidrBlockAssociationSet") or ()
+        if association_state(entry, "Ipv6CidrBlockState") in ("associated", "associating")
+    ]
