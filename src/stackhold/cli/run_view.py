@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stackhold.cli.render_errors import printable
 from stackhold.model.events import Event, EventKind
 from stackhold.model.instant import Instant, clock_time, words
+from stackhold.runs.lock_messages import ago
 
 if TYPE_CHECKING:
     from stackhold.model.ids import LogicalId
@@ -94,7 +95,7 @@ class RunView:
         """The view as lines: the run with its clocks, then what is in flight, oldest first."""
         shown = [self._head(now)]
         if self.waiting is not None:
-            shown.append(f"  waiting for the lock: {printable(self.waiting.message)}")
+            shown.append(f"  {printable(waiting_text(self.waiting))}")
         if self.stopping:
             shown.append(f"  stopping: {printable(self.stopping)}")
         oldest = sorted(self.working.items(), key=lambda item: item[1].since)
@@ -128,14 +129,25 @@ def event_line(event: Event, *, is_verbose: bool = False) -> str | None:
         return f"{at}  {_operation_line(event)}"
     if event.kind is EventKind.WARNING:
         return f"{at}  warning: {printable(event.message)}"
-    return f"{at}  {printable(event.message or event.kind.value)}"
+    said = waiting_text(event) if event.kind is EventKind.LOCK_WAITING else event.message
+    return f"{at}  {printable(said or event.kind.value)}"
+
+
+def waiting_text(event: Event) -> str:
+    """Who is waited for, what it does, since when, and how alive it looks."""
+    since, silent = number(event, "since"), number(event, "silentMs")
+    parts = [event.message]
+    if text(event, "operation"):
+        parts.append(text(event, "operation") + (f" since {clock_time(Instant(since))}" if since else ""))
+        parts.append(f"renewed {ago(silent)}")
+    return ", ".join(parts)
 
 
 def _operation_line(event: Event) -> str:
     name = event.logical_id or ""
     type_name = text(event, "type")
     parts = [f"{text(event, 'operation'):<8} {name}" + (f"  {type_name}" if type_name else "")]
-    took = number(event, "tookMs")
+    took = number(event, "durationMs")
     mark = _MARKS[event.kind]
     parts.append(f"{mark} in {words(took)}" if took and event.kind is EventKind.OPERATION_DONE else mark)
     if event.message:

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.typing_scene import Shell
+from tests.runs.lock_scene import LOCK_ID, OWNER, LockScene, keys
+
+from stackhold.adapters.clock import SystemClock
+from stackhold.adapters.files import DirectoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def scene(shell: Shell) -> LockScene:
+    clock = SystemClock()
+    return LockScene(store=DirectoryStore(shell.cwd / ".stackhold", clock=clock), clock=clock)
+
+
+def test_an_empty_store_lists_nothing_and_makes_nothing(shell: Shell) -> None:
+    assert shell.type("state", "list").out == "No stacks in file:.stackhold.\n"
+    assert shell.type("state", "list", "--json").json() == {"stacks": []}
+    assert list(shell.cwd.iterdir()) == []
+
+
+def test_the_list_shows_resources_and_with_long_the_lock(shell: Shell, scene: LockScene) -> None:
+    scene.record()
+    scene.lock()
+    scene.record(keys("orders"), resources=5)
+    short = shell.type("state", "list")
+    assert [line.split()[:3] for line in short.out.splitlines()] == [
+        ["STACK", "REGION", "RESOURCES"],
+        ["orders", "eu-west-1", "5"],
+        ["payments", "eu-west-1", "2"],
+    ]
+    assert OWNER not in short.out
+    long = shell.type("state", "list", "--long").out.splitlines()[2]
+    assert f"{OWNER}, deploy, for 10 s, expires in " in long
+    [orders, payments] = shell.type("state", "list", "--long", "--json").json()["stacks"]
+    assert (orders["isLocked"], orders["lock"]) == (False, None)
+    assert payments["lock"]["owner"] == OWNER
+    assert payments["lock"]["isStale"] is False
+
+
+def test_a_stack_with_only_a_lock_is_listed(shell: Shell, scene: LockScene) -> None:
+    scene.lock()
+    [found] = shell.type("state", "list", "--json").json()["stacks"]
+    assert (found["stack"], found["isLocked"], found["resources"]) == ("payments", True, 0)
+
+
+def test_show_gives_state_lock_and_children_as_stored(shell: Shell, scene: LockScene) -> None:
+    scene.record()
+    scene.lock()
+    shown = shell.type("state", "show", "payments", "--json").json()
+    assert sorted(shown) == ["children", "lock", "state"]
+    assert shown["children"] == []
+    assert shown["lock"]["id"] == LOCK_ID
+    assert sorted(shown["state"]["resources"]) == ["Queue0", "Queue1"]
+
+
+def test_show_keeps_fields_that_we_do_not_know(shell: Shell, scene: LockScene) -> None:
+    scene.put(
+        scene.keys.record,
+        b'{"version": 8, "region": "eu-west-1", "stackName": "payments", "resources": {}, "outputs": {},'
+        b' "lastModified": 5, "theirs": {"a": [1]}}',
+    )
+    assert shell.type("state", "show", "payments", "--json").json()["state"]["theirs"] == {"a": [1]}
+
+
+def test_show_of_a_truncated_record_exits_1_with_json_and_shows_the_reason_without(
+    shell: Shell, scene: LockScene
+) -> None:
+    scene.put(scene.keys.record, b'{"version": 8, "resou')
+    typed = shell.type("state", "show", "payments", "--json")
+    assert typed.code == 1
+    assert typed.json()["error"]["kind"] == "RecordUnreadable"
+    assert typed.json()["error"]["key"] == "stackhold/payments/eu-west-1/state.json"
+    assert "not readable" in shell.type("state", "show", "payments").out
+
+
+def test_resources_are_listed(shell: Shell, scene: LockScene) -> None:
+    scene.record()
+    assert "Queue0      AWS::SQS::Queue  q-0" in shell.type("state", "resources", "payments").out
+    found = shell.type("state", "resources", "payments", "--json").json()["resources"]
+    assert [each["physicalId"] for each in found] == ["q-0", "q-1"]
+
+
+def test_info_names_the_store_who_set_it_and_counts(tmp_path: Path, scene: LockScene) -> None:
+    scene.record()
+    scene.lock()
+    state = f"file:{tmp_path / '.stackhold'}"
+    info = Shell(tmp_path / "..", {"STACKHOLD_STATE": state}).type("state", "info", "--json").json()
+    assert info["setBy"] == "STACKHOLD_STATE"
+    assert info["store"] == state
+    assert (info["stacks"], info["resources"], info["locks"], info["unreadable"]) == (1, 2, 1, 0)
+
+
+def test_a_stack_in_two_regions_must_be_told_apart(shell: Shell, scene: LockScene) -> None:
+    scene.record()
+    scene.record(keys("payments", "us-east-1"), resources=7)
+    assert "recorded in eu-west-1, us-east-1" in shell.type("state", "show", "payments").err
+    for flag in ("--region", "--stack-region"):
+        found = shell.type("state", "resources", "payments", flag, "us-east-1", "--json").json()
+        assert len(found["resources"]) == 7
+
+
+def test_another_prefix_is_another_world(shell: Shell, scene: LockScene) -> None:
+    scene.record(keys("payments", prefix="cdkd"))
+    assert shell.type("state", "show", "payments").code == 1
+    assert shell.type("state", "show", "payments", "--state-prefix", "cdkd").code == 0
