@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines.cloudformation.stage import Stage, ThingHandler, pending
+
 from stackhold.engines.cloudformation.bench import DeployOptions
 from stackhold.engines.cloudformation.values import AttrOf, RefTo
 from stackhold.model.events import EventKind
@@ -14,7 +16,6 @@ from stackhold.model.exit_codes import ExitCode
 from stackhold.model.ids import LogicalId
 from stackhold.model.record import AddPendingDelete, SetResource
 from stackhold.model.run import IntentState, Outcome
-from tests.engines.cloudformation.stage import Stage, ThingHandler, pending
 
 A, B, C = LogicalId("A"), LogicalId("B"), LogicalId("C")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tests.engines.cloudformation.stage import Stage, ThingHandler
+
 from stackhold.engines.cloudformation.bench import DeployOptions
 from stackhold.engines.cloudformation.values import RefTo
 from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.ids import LogicalId
 from stackhold.model.run import IntentState, Outcome
-from tests.engines.cloudformation.stage import Stage, ThingHandler
 
 A, B, C = LogicalId("A"), LogicalId("B"), LogicalId("C")
 NO_ROLLBACK = DeployOptions(baseline=False, rollback=False)
@@ -132,7 +133,9 @@ def test_a_lost_create_that_cannot_be_found_stays_an_intent_with_the_command_tha
     assert result.exit_code is ExitCode.PARTLY
     assert not result.settled
     assert stage.run.marks == {A: IntentState.UNKNOWN}
-    assert "aws cloudcontrol get-resource --type-name Test::Fake::Thing --identifier a --region eu-west-1" in result.error
+    assert (
+        "aws cloudcontrol get-resource --type-name Test::Fake::Thing --identifier a --region eu-west-1" in result.error
+    )
     assert [(item.logical_id, item.status) for item in result.done] == [(A, "unknown")]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from stackhold.engines.cloudformation.names import ownership_tags, physical_name, token_for
 from stackhold.engines.cloudformation.patience import PatientAws, Touched, Trace
@@ -47,6 +47,9 @@ class DeployOptions:
     """Operations at a time; calls adapt to throttling below that."""
 
 
+DEFAULT_OPTIONS: Final = DeployOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """The surroundings of one run's operations. Thread-safe."""
@@ -56,7 +59,7 @@ class Bench:
     handler_of: HandlerOf
     resolve: Resolve
     decide: Decide
-    options: DeployOptions = DeployOptions()
+    options: DeployOptions = DEFAULT_OPTIONS
     stack_tags: Mapping[str, str] = field(default_factory=dict)
     touched: Touched = field(default_factory=Touched)
     given_up: threading.Event = field(default_factory=threading.Event)

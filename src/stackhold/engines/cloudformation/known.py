@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stackhold.engines.cloudformation.resources.handler import Handler, Seen
-    from stackhold.model.ids import LogicalId
+    from stackhold.model.ids import LogicalId, TypeName
     from stackhold.model.record import ResourceRecord
 
 _MISSING = object()
@@ -65,12 +65,10 @@ class Known:
         if attribute is None:
             properties = dict(record.properties)
             return self._handler_of(record).ref(record.physical_id, properties, record.attributes)
-        value = find_attribute(record.attributes, attribute)
-        if value is _MISSING:
-            value = find_attribute(self._read_more(logical_id, record), attribute)
-        if value is _MISSING:
-            raise ResourceFailed(f"{logical_id} ({record.type}) has no attribute {attribute}: AWS does not give one")
-        return value
+        value = _find(record.attributes, attribute)
+        if value is not _MISSING:
+            return value
+        return attribute_of(self._read_more(logical_id, record), attribute, logical_id, record.type)
 
     def _read_more(self, logical_id: LogicalId, record: ResourceRecord) -> Mapping[str, Any]:
         with self._lock:
@@ -83,10 +81,17 @@ class Known:
         return more
 
 
-def find_attribute(attributes: Mapping[str, Any], path: str) -> Any:
-    """The value under a name with dots, whether it is kept flat or nested; a marker of its own when there is none."""
+def attribute_of(attributes: Mapping[str, Any], path: str, logical_id: LogicalId, type_name: TypeName) -> Any:
+    """The value under a name with dots, whether it is kept flat or nested. Raises `ResourceFailed` without one."""
+    value = _find(attributes, path)
+    if value is _MISSING:
+        raise ResourceFailed(f"{logical_id} ({type_name}) has no attribute {path}: AWS does not give one")
+    return value
+
+
+def _find(attributes: Mapping[str, Any], path: str) -> Any:
     if path in attributes:
         return attributes[path]
     head, dot, rest = path.partition(".")
     inner = attributes.get(head) if dot else None
-    return find_attribute(inner, rest) if isinstance(inner, dict) else _MISSING
+    return _find(inner, rest) if isinstance(inner, dict) else _MISSING

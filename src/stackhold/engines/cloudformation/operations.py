@@ -112,8 +112,7 @@ class Operations:
 
     def _resolved(self, change: ResourceChange) -> Props:
         desired = _desired(change)
-        properties = self._bench.resolve(change.type, change.logical_id, desired.properties, self._known.lookup)
-        return properties
+        return self._bench.resolve(change.type, change.logical_id, desired.properties, self._known.lookup)
 
     def _create(self, attempt: Attempt, change: ResourceChange, properties: Props, release: Callable[[], None]) -> None:
         attempt.verb = Verb.CREATE
@@ -293,8 +292,8 @@ class Operations:
             update_replace_policy=desired.update_replace_policy,
         )
 
-    def _dependencies(self, logical_id: LogicalId) -> tuple[LogicalId, ...] | None:
-        return tuple(sorted(self._plan.needs.get(logical_id, ()))) or None
+    def _dependencies(self, logical_id: LogicalId) -> tuple[LogicalId, ...]:
+        return tuple(sorted(self._plan.needs.get(logical_id, ())))
 
     def _tell_done(self, attempt: Attempt) -> None:
         record = attempt.after
@@ -318,7 +317,7 @@ def _operation_name(attempt: Attempt) -> str:
 
 def _keeps_its_name(handler: Handler, recorded: ResourceRecord, properties: Props) -> bool:
     rule = handler.name_rule
-    if rule is None:
+    if rule is None or recorded.type != handler.type:
         return False
     name = properties.get(rule.property)
     return bool(name) and name == recorded.properties.get(rule.property)
