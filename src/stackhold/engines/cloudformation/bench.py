@@ -80,6 +80,7 @@ class Bench:
             wait=self.run.wait,
             changed=self.touched,
             note=trace.note,
+            made_nothing=trace.made_nothing,
         )
 
     def handler(self, record: ResourceRecord) -> Handler:

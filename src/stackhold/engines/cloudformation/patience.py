@@ -311,6 +311,10 @@ class Trace:
         """A create has made this and goes on with it."""
         self.physical_id = physical_id
 
+    def made_nothing(self) -> None:
+        """What was carried out so far was a request that AWS refused in the end."""
+        self.changes = 0
+
     def begin(self) -> None:
         """A change is about to be called."""
         self._was_sent = False

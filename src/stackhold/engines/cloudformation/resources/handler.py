@@ -61,6 +61,8 @@ class Context:
     propagation delays only then (spec 3a)."""
     note: Callable[[PhysicalId], None] = lambda physical_id: None
     """A create that needs more calls says here what its first one has made, so that going back finds it."""
+    made_nothing: Callable[[], None] = lambda: None
+    """A create whose request AWS accepted and then refused says here that nothing came of it."""
 
 
 @dataclass(frozen=True, slots=True)

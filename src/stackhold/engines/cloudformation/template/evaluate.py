@@ -26,7 +26,7 @@ from stackhold.engines.cloudformation.template.language import (
 from stackhold.engines.cloudformation.template.mappings import read_mappings
 from stackhold.engines.cloudformation.template.nodes import ListNode, MapNode, Node, kind
 from stackhold.engines.cloudformation.template.parameters import effective_parameters
-from stackhold.engines.cloudformation.template.policies import default_deletion_policy, policy
+from stackhold.engines.cloudformation.template.policies import policy
 from stackhold.engines.cloudformation.template.resolve import is_expression, reference_paths
 from stackhold.engines.cloudformation.template.structure import body, label, text_of
 from stackhold.engines.cloudformation.template.template import single_key
@@ -171,7 +171,7 @@ class _Stack:
             line=self._lines[name],
         )
         self._refuse_secrets([resource.properties, resource.metadata], node, name)
-        return default_deletion_policy(resource)
+        return resource
 
     def outputs(self) -> dict[str, DesiredOutput]:
         found: dict[str, DesiredOutput] = {}

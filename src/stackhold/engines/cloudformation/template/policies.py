@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackhold.engines.cloudformation.template.language import (
@@ -13,7 +12,6 @@ from stackhold.engines.cloudformation.template.language import (
 from stackhold.engines.cloudformation.template.structure import text_of
 
 if TYPE_CHECKING:
-    from stackhold.engines.cloudformation.template.desired import DesiredResource
     from stackhold.engines.cloudformation.template.nodes import MapNode
     from stackhold.engines.cloudformation.template.template import Template
 
@@ -35,13 +33,3 @@ def policy(template: Template, node: MapNode, key: str, logical_id: str, type_na
             f"{key}: there are no snapshots of {type_name}", node.entries[key].place, logical_id=logical_id
         )
     return value
-
-
-def default_deletion_policy(resource: DesiredResource) -> DesiredResource:
-    """Databases are snapshot when nothing else is said: clusters, and instances outside one."""
-    if resource.deletion_policy is not None:
-        return resource
-    is_alone = "DBClusterIdentifier" not in resource.properties
-    if resource.type == "AWS::RDS::DBCluster" or (resource.type == "AWS::RDS::DBInstance" and is_alone):
-        return replace(resource, deletion_policy="Snapshot")
-    return resource
