@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -26,16 +26,19 @@ class World:
 
     emulator: Emulator
     context: Context
+    clients: dict[str, Any] = field(default_factory=dict)
 
     def client(self, service: str) -> Any:
         """A boto3 client."""
-        return boto3.client(
-            service,
-            region_name=REGION,
-            endpoint_url=self.emulator.url,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
+        if service not in self.clients:
+            self.clients[service] = boto3.client(
+                service,
+                region_name=REGION,
+                endpoint_url=self.emulator.url,
+                aws_access_key_id="test",
+                aws_secret_access_key="test",
+            )
+        return self.clients[service]
 
     def want(self, properties: dict[str, Any], *, name: str, run: str = "run-1", stack_tags: Any = None) -> Want:
         """What the engine would hand to a handler."""
@@ -73,12 +76,20 @@ def _brief_wait(ms: int) -> None:
     threading.Event().wait(min(ms, 100) / 1000)
 
 
+@pytest.fixture(scope="session")
+def worlds() -> dict[str, World]:
+    """Worlds by emulator: making clients takes longer than most tests."""
+    return {}
+
+
 @pytest.fixture
-def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, worlds: dict[str, World]) -> World:
     """The emulator named by an indirect parameter (ministack without one), empty."""
     kind = getattr(request, "param", "ministack")
     emulator: Emulator = request.getfixturevalue(kind)
     for key, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": emulator.url}.items():
         monkeypatch.setenv(key, value)
-    session = AwsSession(region=REGION, profile=None)
-    return World(emulator=emulator, context=context_of(session.aws()))
+    if kind not in worlds:
+        session = AwsSession(region=REGION, profile=None)
+        worlds[kind] = World(emulator=emulator, context=context_of(session.aws()))
+    return worlds[kind]

@@ -6,7 +6,6 @@ by itself, so a group that exists proves nothing: its ownership tags are compare
 
 from __future__ import annotations
 
-import os.path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stackhold.engines.cloudformation.resources import tags
@@ -179,7 +178,7 @@ def _data_protection(ctx: Context, name: str, old: Props, new: Props) -> None:
 
 def _listed(ctx: Context, names: Sequence[str]) -> dict[str, dict[str, Any]] | None:
     """All groups that begin as all of these do; None when single reads are cheaper."""
-    prefix = os.path.commonprefix(list(names))
+    prefix = _common_beginning(names)
     if len(names) < 2 or not prefix:
         return None
     groups: dict[str, dict[str, Any]] = {}
@@ -191,6 +190,12 @@ def _listed(ctx: Context, names: Sequence[str]) -> dict[str, dict[str, Any]] | N
         if all(name in groups for name in names):
             break
     return groups
+
+
+def _common_beginning(names: Sequence[str]) -> str:
+    first, last = min(names, default=""), max(names, default="")
+    same = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    return first[:same]
 
 
 def _value(handler: Handler, properties: Mapping[str, Any], name: str) -> Any:
