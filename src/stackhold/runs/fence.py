@@ -23,6 +23,7 @@ class LockFence:
         self._confirmed_at = confirmed_at
         self._state = Fence.OPEN
         self._is_lost = False
+        self._is_doubted = False
         self._holder = ""
         self._guard = threading.Lock()
 
@@ -36,6 +37,15 @@ class LockFence:
         with self._guard:
             self._is_lost = True
             self._holder = self._holder or holder
+
+    def doubt(self) -> None:
+        """Nobody could tell whether the lock is still ours."""
+        self._is_doubted = True
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether what only a holder may write may still be written."""
+        return not self._is_lost and not self._is_doubted
 
     @property
     def is_lost(self) -> bool:

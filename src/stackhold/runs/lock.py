@@ -6,6 +6,7 @@ by reading. A lock that was lost is never created again, and only our own versio
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -94,6 +95,7 @@ class RunLock:
         self._serial = 0
         self._taken_at = Instant(0)
         self._skew = 0
+        self._is_corrected = False
         self._version: Version | None = None
         self._first_sent: BootInstant | None = None
         self._was_unanswered = False
@@ -165,6 +167,11 @@ class RunLock:
         """Whether the last answer showed another time than the lock was written with."""
         return self._skew != 0
 
+    @property
+    def may_be_left(self) -> bool:
+        """Whether a request for the lock was never answered, so that the lock may be ours without our knowing."""
+        return self._was_unanswered
+
     def _delete(self) -> Hold:
         for attempt in range(_TRIES):
             assert self._version is not None
@@ -210,12 +217,13 @@ class RunLock:
         self._correct(store_now)
 
     def _correct(self, store_now: Instant) -> None:
+        """Learn this host's offset from the store; the first time also for when the lock was taken."""
         skew = store_now - self._clock.now()
-        before = self._skew
-        if abs(skew) > CLOCK_SLACK:
-            self._skew = skew
-        if not before and self._skew and self._taken_at:
-            self._taken_at = Instant(self._taken_at + self._skew)
+        skew = skew if abs(skew) > CLOCK_SLACK else 0
+        if not self._is_corrected and skew:
+            self._taken_at = Instant(self._taken_at + skew)
+            self._is_corrected = True
+        self._skew = skew
 
     def _is_ours(self, found: Stored | Absent) -> bool:
         lock = self.read_lock(found)[0]
@@ -382,7 +390,8 @@ class _Acquisition:
     def _abandon(self, cause: StopCause) -> StopCause:
         """Leave nothing behind: a request that was never answered may have been heard."""
         if self._lock._was_unanswered:
-            self._lock._remove_late()
+            with contextlib.suppress(StoreError):
+                self._lock._remove_late()
         return cause
 
     def _held_error(self, found: Stored | Absent, held: rules.Held | None) -> LockHeld:

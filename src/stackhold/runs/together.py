@@ -28,6 +28,11 @@ class Beside(Generic[Answer]):
             raise self._error
         return self._answer[0]
 
+    def result_within(self, seconds: float) -> Answer | None:
+        """The answer if it came in time; None when it did not, or when the call raised."""
+        self._thread.join(seconds)
+        return self._answer[0] if self._answer else None
+
     def _run(self) -> None:
         try:
             self._answer.append(self._call())

@@ -1,0 +1,180 @@
+"""The beginning of a run that holds its lock: what it read, and the stamp that makes every earlier writer fail.
+
+The stamp replaces exactly the version that the plan was made from. It goes out beside `run.json`; both must succeed.
+On a takeover, or when a run file was left over, the stamp comes first and the run file is read after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from stackhold.decide.record import empty_record, next_generation, next_version
+from stackhold.errors import RecordUnreadable
+from stackhold.model.codec import decode_record, encode_record
+from stackhold.ports.store import Absent, Stored, Written
+from stackhold.runs import backups, resolve
+from stackhold.runs.together import Beside
+
+if TYPE_CHECKING:
+    from stackhold.model.record import StateRecord
+    from stackhold.model.run import Intent
+    from stackhold.ports.engine import Work
+    from stackhold.ports.store import Store
+    from stackhold.runs.layout import Keys
+    from stackhold.runs.lock import Acquired
+    from stackhold.runs.parts import RunParts
+
+
+class Refused(Enum):
+    """Why a run could not begin from what it had read."""
+
+    CHANGED = "changed"
+    """We hold the lock, but record or run file are not what was read: read again, plan again."""
+    LOST = "lost"
+    """The lock is not ours any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Three reads in flight."""
+
+    record: Beside[Stored | Absent]
+    journal: Beside[Stored | Absent]
+    run_file: Beside[Stored | Absent]
+
+    @classmethod
+    def start(cls, store: Store, keys: Keys) -> Reads:
+        """Send them."""
+        return cls(
+            record=Beside(lambda: store.read(keys.record)),
+            journal=Beside(lambda: store.read(keys.journal)),
+            run_file=Beside(lambda: store.read(keys.run_file)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The record as read: what a plan is made from, and what the stamp replaces."""
+
+    found: Stored | Absent
+    record: StateRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stamped:
+    """The record as this run stamped it."""
+
+    record: StateRecord
+    written: Written
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a run needs to begin."""
+
+    parts: RunParts
+    acquired: Acquired
+
+    def read(self, reads: Reads) -> Base:
+        """Take the answers of the reads. Raises `RecordUnreadable`, `RecordTooNew` and `StoreError`."""
+        found = reads.record.result()
+        self.parts.journal.found(reads.journal.result())
+        self.parts.run_file.found(reads.run_file.result())
+        return self.base(found)
+
+    def base(self, found: Stored | Absent) -> Base:
+        """Understand a record that was read."""
+        if isinstance(found, Absent):
+            return Base(found, None)
+        record = decode_record(found.data, key=self.parts.keys.record)
+        if (record.stack, record.region) != (self.parts.keys.stack, self.parts.keys.region):
+            raise RecordUnreadable(
+                f"{self.parts.keys.record} is the record of {record.stack} in {record.region}, not of this stack",
+                key=self.parts.keys.record,
+                hint="Nothing was overwritten. Put the right record in its place.",
+            )
+        return Base(found, record)
+
+    def stamp(self, base: Base, work: Work) -> Stamped | Refused:
+        """Stamp the record and write the run file, or learn why that is refused. Raises `StoreError`."""
+        generation = next_generation(base.record, locked_at=self.acquired.locked_at)
+        before = base.record or empty_record(
+            self.parts.keys.stack, self.parts.keys.region, lineage=self.parts.clock.nonce()
+        )
+        record = next_version(
+            before, lock_id=self.parts.lock.id, generation=generation, now=self.parts.lock.corrected_now()
+        )
+        backup = self._backup(base)
+        must_be_first = self.acquired.replaced is not None or self.parts.run_file.is_left_over
+        answer, is_listed = self._one_by_one(base, record, work) if must_be_first else self._beside(base, record, work)
+        if backup is not None and (warning := backup.result()):
+            self.parts.log.warn(warning)
+        is_stamped = isinstance(answer, Written)
+        if not (is_stamped and is_listed) or self._is_beside_others(base):
+            hold = self.parts.lock.look()
+            if not hold.is_ours:
+                return Refused.LOST
+        if not isinstance(answer, Written) or not is_listed:
+            return Refused.CHANGED
+        self.parts.lock.generation = generation
+        return Stamped(record, answer)
+
+    def _beside(self, base: Base, record: StateRecord, work: Work) -> tuple[Written | Stored | Absent, bool]:
+        generation = record.generation or 0
+        listing = Beside(
+            lambda: self.parts.run_file.write(work, generation=generation, started_at=self.parts.lock.corrected_now())
+        )
+        try:
+            answer = self._write(base, record)
+        finally:
+            listed = listing.result()
+        return answer, isinstance(listed, Written)
+
+    def _one_by_one(self, base: Base, record: StateRecord, work: Work) -> tuple[Written | Stored | Absent, bool]:
+        answer = self._write(base, record)
+        if not isinstance(answer, Written):
+            return answer, False
+        self.parts.run_file.found(self.parts.store.read(self.parts.keys.run_file))
+        self.warn_of_leftovers()
+        listed = self.parts.run_file.write(
+            work, generation=record.generation or 0, started_at=self.parts.lock.corrected_now()
+        )
+        return answer, isinstance(listed, Written)
+
+    def _write(self, base: Base, record: StateRecord) -> Written | Stored | Absent:
+        expect = base.found.version if isinstance(base.found, Stored) else None
+        return resolve.write(
+            self.parts.store, self.parts.keys.record, encode_record(record), expect=expect, clock=self.parts.clock
+        )
+
+    def _backup(self, base: Base) -> Beside[str] | None:
+        if not isinstance(base.found, Stored) or base.record is None:
+            return None
+        data, serial = base.found.data, base.record.serial
+        return Beside(
+            lambda: backups.keep(
+                self.parts.store, self.parts.keys, data=data, at=self.acquired.locked_at, serial=serial
+            )
+        )
+
+    def _is_beside_others(self, base: Base) -> bool:
+        """Whether a tool without our fields wrote the record or held the lock: it may not heed ours."""
+        replaced = self.acquired.replaced
+        is_foreign_record = base.record is not None and base.record.lock_id is None
+        return is_foreign_record or (replaced is not None and not replaced.is_ours_in_kind)
+
+    def warn_of_leftovers(self) -> None:
+        """Name what earlier runs left unresolved."""
+        carried = self.parts.run_file.carried
+        if carried:
+            self.parts.log.warn(
+                "an earlier run did not settle; these may exist without being recorded, and are carried on: "
+                + ", ".join(_named(intent) for intent in carried)
+            )
+
+
+def _named(intent: Intent) -> str:
+    name = intent.physical_id or intent.name
+    return f"{intent.logical_id} ({intent.kind.value}{f' {name}' if name else ''})"

@@ -1,0 +1,216 @@
+"""How a run ends: its report, its log, and the release of its lock.
+
+Every way out comes through here, so that outcome, exit code and message always agree. What stopped a run is put over
+what its work says of itself; the loss of the lock is put over everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stackhold.decide.stopping import end_of
+from stackhold.errors import StoreError
+from stackhold.model.events import EventKind
+from stackhold.model.exit_codes import ExitCode
+from stackhold.model.run import Outcome, StopCause
+from stackhold.runs.lock import Renewed
+from stackhold.runs.report import RunReport
+
+if TYPE_CHECKING:
+    from stackhold.model.record import StateRecord
+    from stackhold.ports.engine import WorkResult
+    from stackhold.runs.parts import RunParts
+    from stackhold.runs.settle import Settling
+    from stackhold.runs.watch import Watch
+
+_LATE = (StopCause.FOREIGN_WRITE, StopCause.LOCK_LOST, StopCause.STOOD_DOWN)
+_UNCHANGED = {
+    Outcome.BLOCKED: "the plan was not approved; nothing was changed",
+    Outcome.PLAN_CHANGED: "the stack kept changing while it was planned; nothing was changed",
+}
+
+
+class Closing:
+    """The ends of one run."""
+
+    def __init__(self, parts: RunParts) -> None:
+        self._parts = parts
+        self._is_told = False
+        self.waited_ms = 0
+        """How long the run waited for its lock."""
+
+    def stopped_waiting(self, cause: StopCause) -> RunReport:
+        """Stopped while it waited for the lock: nothing is held, nothing was changed."""
+        self.waited_ms = self._parts.clock.boot() - self._parts.control.started_at
+        self._parts.log.update(lambda log: replace(log, waited_ms=self.waited_ms))
+        outcome, exit_code = end_of(cause, outcome=Outcome.FAILED, exit_code=ExitCode.FAILED)
+        return self._close(
+            RunReport(
+                self._parts.identity,
+                outcome,
+                exit_code,
+                cause=cause,
+                error="the run was stopped while it waited for the lock; nothing was changed",
+            )
+        )
+
+    def nothing_to_do(self, record: StateRecord | None) -> RunReport:
+        """Record and cloud agree with what was asked."""
+        self._undo_run_file()
+        report = RunReport(self._parts.identity, Outcome.SUCCEEDED, ExitCode.DONE, record=record, is_empty=True)
+        return self._close(report)
+
+    def unchanged(self, outcome: Outcome, record: StateRecord | None) -> RunReport:
+        """The run ends before it did anything: declined, stopped, or the stack kept changing."""
+        self._undo_run_file()
+        cause = self._parts.control.cause
+        ended, exit_code = end_of(cause, outcome=outcome, exit_code=ExitCode.FAILED)
+        error = _UNCHANGED.get(ended, "") if cause is None else self._why(cause)
+        return self._close(
+            RunReport(
+                self._parts.identity,
+                ended,
+                exit_code,
+                cause=cause,
+                error=error or "the run was stopped before it changed anything",
+                holder=self._holder,
+                record=record,
+            )
+        )
+
+    def broken(self, error: BaseException) -> None:
+        """The engine raised: the log says so; whoever called gets the error itself."""
+        self._close(
+            RunReport(self._parts.identity, Outcome.FAILED, ExitCode.FAILED, error=f"{type(error).__name__}: {error}")
+        )
+
+    def settled(self, settling: Settling, result: WorkResult, *, watch: Watch) -> RunReport:
+        """Settle and release, in the promised order."""
+        control = self._parts.control
+        cause = control.cause
+        if cause is StopCause.STOOD_DOWN:
+            self._ask_once_more()
+        is_saved = settling.save(result, cause=cause)
+        watch.announce()
+        if cause is None or self._is_lost:
+            cause = control.cause if control.cause in _LATE else None
+        report = self._judge(settling, result, cause, is_saved=is_saved)
+        report = self._close(report)
+        settling.resolve_intents(result)
+        settling.clear_request(watch)
+        was_lost = self._is_lost
+        self.release()
+        if self._is_lost and not was_lost:
+            report = self._close(self._judge(settling, result, StopCause.LOCK_LOST, is_saved=is_saved))
+        return replace(report, warnings=self._parts.log.warnings)
+
+    def release(self) -> None:
+        """Give the lock back; a failure is a warning, for the lock then expires by itself."""
+        parts = self._parts
+        if self._is_lost:
+            return
+        try:
+            hold = parts.lock.release()
+        except StoreError as error:
+            parts.log.warn(
+                f"the lock was not released: {error.message}; it expires by itself, or clear it with: "
+                f"{parts.settings.unlock_command}"
+            )
+            return
+        if not hold.is_ours and parts.control.fence is not None:
+            parts.control.fence.lose(hold.holder)
+
+    def _judge(self, settling: Settling, result: WorkResult, cause: StopCause | None, *, is_saved: bool) -> RunReport:
+        outcome, exit_code = end_of(cause, outcome=result.outcome, exit_code=result.exit_code)
+        error = self._why(cause) or result.error
+        saver = settling.saver
+        if not is_saved and exit_code is ExitCode.DONE:
+            outcome, exit_code = Outcome.FAILED, ExitCode.FAILED
+        if not is_saved:
+            error = error or f"the run could not settle: {saver.failure or 'see the warnings'}"
+        if saver.unsaved:
+            self._parts.log.warn(
+                f"in no record, because the last save was refused ({saver.failure}): {', '.join(saver.unsaved)}"
+            )
+        return RunReport(
+            self._parts.identity,
+            outcome,
+            exit_code,
+            cause=cause,
+            summary=result.summary,
+            error=error,
+            record=saver.confirmed.record,
+            changed=True,
+            generation=self._parts.lock.generation,
+            holder=self._holder,
+            unsaved=saver.unsaved,
+        )
+
+    def _close(self, report: RunReport) -> RunReport:
+        """Tell the end, write the log, and complete the report."""
+        log = self._parts.log
+        cause = report.cause.value if report.cause is not None else None
+        if not self._is_told:
+            self._is_told = True
+            data: dict[str, object] = {"outcome": report.outcome.value, "exitCode": int(report.exit_code)}
+            log.say(EventKind.RUN_FINISHED, report.error, data if cause is None else {**data, "cause": cause})
+        ended_at = self._parts.clock.now()
+        log.update(
+            lambda before: replace(
+                before,
+                ended_at=ended_at,
+                outcome=report.outcome,
+                exit_code=int(report.exit_code),
+                cause=cause,
+                error=report.error,
+                summary=report.summary,
+            )
+        )
+        if warning := log.write():
+            log.warn(warning)
+        return replace(report, waited_ms=self.waited_ms, warnings=log.warnings)
+
+    def _why(self, cause: StopCause | None) -> str:
+        """What the loss of the lock, or of the record, means; empty for other causes."""
+        match cause:
+            case StopCause.LOCK_LOST:
+                return f"the lock was lost; {f'{self._holder} holds' if self._holder else 'nobody holds'} it now"
+            case StopCause.STOOD_DOWN:
+                return "the lock was not confirmed in time, so the run stood down"
+            case StopCause.FOREIGN_WRITE:
+                return f"{self._parts.keys.record} was changed by someone else while this run held the lock"
+            case _:
+                return ""
+
+    def _ask_once_more(self) -> None:
+        """The run stood down: is the lock still ours? Only then more than the last save may be written."""
+        fence = self._parts.control.fence
+        assert fence is not None
+        renewed, sent_at, holder = self._parts.lock.renew()
+        match renewed:
+            case Renewed.CONFIRMED:
+                fence.confirm(sent_at)
+            case Renewed.LOST:
+                fence.lose(holder)
+            case Renewed.UNCLEAR:
+                fence.doubt()
+
+    def _undo_run_file(self) -> None:
+        """An earlier try to begin may have written it."""
+        if self._is_lost:
+            return
+        try:
+            self._parts.run_file.undo()
+        except StoreError as error:
+            self._parts.log.warn(f"the run file was not removed: {error.message}")
+
+    @property
+    def _is_lost(self) -> bool:
+        fence = self._parts.control.fence
+        return fence is not None and fence.is_lost
+
+    @property
+    def _holder(self) -> str:
+        fence = self._parts.control.fence
+        return fence.holder if fence is not None else ""

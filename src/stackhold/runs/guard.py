@@ -1,0 +1,254 @@
+"""The guarded run: one operation on one stack, under one lock and two clocks.
+
+Takes the lock beside its reads, lets the engine plan, stamps the record beside `run.json`, lets the engine act, and
+settles. What goes wrong before the stamp is raised and nothing was changed; after it, everything becomes a report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stackhold.decide.clocks import check_clocks
+from stackhold.errors import CloudError, StoodDown, StoreError
+from stackhold.model.events import EventKind
+from stackhold.model.exit_codes import ExitCode
+from stackhold.model.run import Outcome, StopCause
+from stackhold.ports.engine import WorkResult
+from stackhold.ports.store import Stored
+from stackhold.runs import backups
+from stackhold.runs.active import ActiveRun
+from stackhold.runs.begin import Base, Beginning, Reads, Refused, Stamped
+from stackhold.runs.closing import Closing
+from stackhold.runs.fence import LockFence
+from stackhold.runs.heartbeat import Heartbeat
+from stackhold.runs.lock import Acquired, Renewed
+from stackhold.runs.parts import RunParts
+from stackhold.runs.report import RunReport
+from stackhold.runs.saver import Saver
+from stackhold.runs.settings import FixedWait, LockWait, RetryWait, RunSettings
+from stackhold.runs.settle import Settling
+from stackhold.runs.stops import Stops
+from stackhold.runs.together import Beside
+from stackhold.runs.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stackhold.model.run import RunIdentity
+    from stackhold.ports.clock import Clock
+    from stackhold.ports.engine import Engine, Work
+    from stackhold.ports.reporter import Reporter
+    from stackhold.ports.store import Absent, Store, Version
+
+__all__ = ["FixedWait", "GuardedRun", "LockWait", "RetryWait", "RunReport", "RunSettings", "Stops"]
+
+_PLANS = 3
+
+
+def _anything(_: Work) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a run has while it holds its lock."""
+
+    acquired: Acquired
+    fence: LockFence
+    heartbeat: Heartbeat
+    watch: Watch
+
+
+class GuardedRun:
+    """One attempt to change a stack. Use once."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        prefix: str,
+        clock: Clock,
+        reporter: Reporter,
+        settings: RunSettings,
+        identity: RunIdentity,
+        stops: Stops,
+    ) -> None:
+        """The deadline counts from here."""
+        self._stops = stops
+        self._parts = RunParts.of(
+            store=store,
+            prefix=prefix,
+            clock=clock,
+            reporter=reporter,
+            settings=settings,
+            identity=identity,
+            stops=stops,
+        )
+        self._closing = Closing(self._parts)
+
+    def run(self, engine: Engine, *, approve: Callable[[Work], bool] = _anything) -> RunReport:
+        """Do it all. Raises `LockHeld`, `InputError` and `CloudError` when nothing was changed.
+
+        `approve` sees the plan before anything is changed; when it says no, the run ends as blocked.
+        """
+        parts = self._parts
+        self._check()
+        self._stops.listen()
+        parts.log.say(EventKind.RUN_STARTED, data={"operation": parts.identity.operation})
+        parts.store.prepare()
+        reads = Reads.start(parts.store, parts.keys)
+        acquired = self._acquire()
+        if isinstance(acquired, StopCause):
+            return self._closing.stopped_waiting(acquired)
+        held = self._hold(acquired)
+        try:
+            prepared = self._prepare(engine, approve, held, reads)
+            return prepared if isinstance(prepared, RunReport) else self._act(*prepared, held)
+        except CloudError as error:
+            self._closing.broken(error)
+            raise
+        finally:
+            held.watch.stop()
+            held.heartbeat.stop()
+            self._closing.release()
+
+    def best_effort_release(self, timeout_ms: int) -> bool:
+        """For a second signal: nothing more starts, and the lock is released if that is possible in time.
+
+        True when it is released. To be called from another thread than the run's; the process should end after it.
+        """
+        fence = self._parts.control.fence
+        if fence is not None:
+            fence.lose("")
+
+        def release() -> bool:
+            with contextlib.suppress(StoreError):
+                self._parts.lock.release(wait_s=timeout_ms / 1000)
+                return True
+            return False
+
+        return Beside(release).result_within(timeout_ms / 1000) or False
+
+    def _check(self) -> None:
+        """A destroy never waits on this check, so that a teardown cannot be stuck on a setting."""
+        settings = self._parts.settings
+        if self._parts.identity.operation != "destroy":
+            check_clocks(deadline=settings.deadline, lock_wait=settings.lock_wait.span)
+
+    def _acquire(self) -> Acquired | StopCause:
+        parts = self._parts
+        try:
+            return parts.lock.acquire(
+                deadline_at=parts.control.deadline_at,
+                stopping=lambda: parts.control.cause,
+                tell=parts.log.say,
+            )
+        except StoreError as error:
+            if parts.lock.may_be_left:
+                error.hint = (
+                    "The lock may be ours without our knowing. It expires by itself; to clear it at once:\n  "
+                    + parts.settings.unlock_command
+                )
+            raise
+
+    def _hold(self, acquired: Acquired) -> _Held:
+        """Keep the lock alive from the first moment."""
+        parts = self._parts
+        settings = parts.settings
+        confirmed_at, holder = acquired.confirmed_at, None
+        if parts.clock.boot() - confirmed_at >= settings.renew_every_ms:
+            renewed, sent_at, holder_now = parts.lock.renew()
+            confirmed_at = sent_at if renewed is Renewed.CONFIRMED else confirmed_at
+            holder = holder_now if renewed is Renewed.LOST else None
+        fence = LockFence(ttl_ms=settings.ttl_ms, confirmed_at=confirmed_at)
+        if holder is not None:
+            fence.lose(holder)
+        parts.control.fence = fence
+        heartbeat = Heartbeat(
+            lock=parts.lock,
+            fence=fence,
+            clock=parts.clock,
+            every_ms=settings.renew_every_ms,
+            starts_at=confirmed_at,
+        )
+        self._closing.waited_ms = acquired.waited_ms
+        parts.log.update(lambda log: replace(log, waited_ms=acquired.waited_ms, lock_id=parts.lock.id))
+        watch = Watch(parts)
+        heartbeat.start()
+        watch.start()
+        self._tell_acquired(acquired)
+        return _Held(acquired, fence, heartbeat, watch)
+
+    def _tell_acquired(self, acquired: Acquired) -> None:
+        log = self._parts.log
+        before = acquired.replaced
+        if before is not None:
+            message = f"took over the lock of {before.owner} ({before.operation}), which had expired"
+            log.say(EventKind.LOCK_TAKEN_OVER, message, {"owner": before.owner, "operation": before.operation})
+            log.warn(message)
+        log.say(EventKind.LOCK_ACQUIRED, data={"waitedMs": acquired.waited_ms, "lockId": self._parts.lock.id})
+
+    def _prepare(
+        self, engine: Engine, approve: Callable[[Work], bool], held: _Held, reads: Reads
+    ) -> RunReport | tuple[Work, Base, Stamped]:
+        """Read, plan, ask, stamp; again when somebody changed what was read, a few times."""
+        parts, control = self._parts, self._parts.control
+        beginning = Beginning(parts, held.acquired)
+        is_fresh = not held.acquired.at_once
+        base = beginning.read(Reads.start(parts.store, parts.keys) if is_fresh else reads)
+        for _ in range(_PLANS):
+            if control.cause is not None:
+                return self._closing.unchanged(Outcome.FAILED, base.record)
+            work = engine.plan(base.record, parts.identity)
+            if work.is_empty:
+                found = base.found if is_fresh else parts.store.read(parts.keys.record)
+                if _version(found) == _version(base.found):
+                    beginning.warn_of_leftovers()
+                    return self._closing.nothing_to_do(base.record)
+                base, is_fresh = beginning.base(found), True
+                continue
+            parts.log.say(EventKind.PLANNED, data={"steps": list(work.steps)})
+            if not approve(work):
+                return self._closing.unchanged(Outcome.BLOCKED, base.record)
+            if control.stopping() is not None:
+                return self._closing.unchanged(Outcome.FAILED, base.record)
+            stamped = beginning.stamp(base, work)
+            if isinstance(stamped, Stamped):
+                return work, base, stamped
+            if stamped is Refused.LOST:
+                held.fence.lose(parts.lock.look().holder)
+                return self._closing.unchanged(Outcome.FAILED, base.record)
+            base, is_fresh = beginning.read(Reads.start(parts.store, parts.keys)), True
+        return self._closing.unchanged(Outcome.PLAN_CHANGED, base.record)
+
+    def _act(self, work: Work, base: Base, stamped: Stamped, held: _Held) -> RunReport:
+        """Let the engine work, then settle, whatever happens."""
+        parts = self._parts
+        parts.log.update(lambda log: replace(log, generation=parts.lock.generation))
+        saver = Saver(parts, base=stamped.record, version=stamped.written.version)
+        settling = Settling(parts, saver, is_first_deploy=base.record is None or not base.record.resources)
+        pruning = Beside(lambda: backups.prune(parts.store, parts.keys)) if base.record is not None else None
+        try:
+            result = self._perform(work, saver)
+        except BaseException as error:
+            settling.save(None)
+            if not isinstance(error, CloudError):
+                self._closing.broken(error)
+            raise
+        if pruning is not None and (warning := pruning.result()):
+            parts.log.warn(warning)
+        return self._closing.settled(settling, result, watch=held.watch)
+
+    def _perform(self, work: Work, saver: Saver) -> WorkResult:
+        parts = self._parts
+        run = ActiveRun(parts.identity, parts.clock, parts.control, saver, parts.run_file, parts.log)
+        try:
+            return work.perform(run)
+        except StoodDown as error:
+            return WorkResult(Outcome.FAILED, ExitCode.FAILED, settled=False, error=error.message)
+
+
+def _version(found: Stored | Absent) -> Version | None:
+    return found.version if isinstance(found, Stored) else None
