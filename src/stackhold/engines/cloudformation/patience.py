@@ -123,7 +123,7 @@ RULES: Final[tuple[Rule, ...]] = (
         services=frozenset({"lambda"}),
         operations=r"(Update|Publish|Put|Delete|Remove|AddPermission|Tag|Untag)\w*",
         codes=r"ResourceConflictException",
-        says=r"progress|state|currently|pending|concurren|try again|update",
+        says=r"progress|\bstate\b|currently|pending|concurren|try again|update",
         kinds=_WRITES,
         budget_ms=BUSY_BUDGET_MS,
     ),
