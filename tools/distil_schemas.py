@@ -125,6 +125,12 @@ class _Shapes:
         """The shape of one property, list item or map value."""
         if isinstance(reference := node.get("$ref"), str):
             return self._reference(reference)
+        if "type" not in node and "properties" not in node and (branches := self._branches(node)):
+            shapes = [self.of(branch) for branch in branches]
+            if any(shape != shapes[0] for shape in shapes) and not all(self._is_object(shape) for shape in shapes):
+                return _ANY
+            if not self._is_object(shapes[0]):
+                return shapes[0]
         kinds = node.get("type", [])
         kinds = {kinds} if isinstance(kinds, str) else set(kinds)
         properties, closed = self._members(node)
@@ -174,20 +180,34 @@ class _Shapes:
         """The members of an object, those of its alternatives included; and whether others are refused."""
         members = {name: self.of(child) for name, child in (node.get("properties") or {}).items()}
         closed = node.get("additionalProperties") is False and not node.get("patternProperties")
-        branches = [
-            branch
-            for key in ("anyOf", "oneOf", "allOf")
-            for branch in node.get(key) or []
-            if isinstance(branch, dict) and ("properties" in branch or "$ref" in branch)
-        ]
+        branches = self._branches(node)
         for branch in branches:
-            target = self._definitions.get(str(branch.get("$ref", "")).removeprefix("#/definitions/"), branch)
-            inner, _ = self._members(target)
+            inner, _ = self._members(self._target(branch))
             for name, shape in inner.items():
                 members[name] = shape if members.get(name, shape) == shape else _ANY
         if branches and "properties" not in node:
-            closed = all(branch.get("additionalProperties") is False for branch in branches)
+            closed = all(self._target(branch).get("additionalProperties") is False for branch in branches)
         return members, closed
+
+    def _branches(self, node: dict[str, Any]) -> list[dict[str, Any]]:
+        """The alternatives of a node that say what a value looks like; those that only restrict it are left out."""
+        return [
+            branch
+            for key in ("anyOf", "oneOf", "allOf")
+            for branch in node.get(key) or []
+            if isinstance(branch, dict) and branch.keys() & {"properties", "$ref", "type", "items"}
+        ]
+
+    def _target(self, node: dict[str, Any]) -> dict[str, Any]:
+        """A node, or the definition that it refers to."""
+        name = str(node.get("$ref", "")).removeprefix("#/definitions/")
+        found: dict[str, Any] = self._definitions.get(name, node)
+        return found
+
+    def _is_object(self, shape: Any) -> bool:
+        if isinstance(shape, str) and shape.startswith("#"):
+            shape = self.used[shape[1:]]
+        return isinstance(shape, dict) and "p" in shape
 
     def _collect_defaults(self, node: Any, path: str, found: dict[str, Any], seen: frozenset[str]) -> None:
         if not isinstance(node, dict):

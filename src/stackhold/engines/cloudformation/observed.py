@@ -78,6 +78,8 @@ class _Comparison:
         self._at_tags = tags_at(schema)
         self.differences: list[DriftDifference] = []
         self.not_compared: list[str] = []
+        self.rewritten: list[str] = []
+        """Those of them that AWS shows, in a form that cannot be followed."""
 
     def top(self, name: str, value: Any, seen: Props, before: Props) -> None:
         """One property."""
@@ -136,27 +138,40 @@ class _Comparison:
             return
         earlier = before if isinstance(before, list) and len(before) == len(value) else [ABSENT] * len(value)
         if shape.kind is Kind.SET:
-            self._set(shape, value, seen, path)
+            self._set(shape, value, seen, before, path)
             return
         for at, (inner, there, was) in enumerate(zip(value, seen, earlier, strict=True)):
             self._compare(shape.item, inner, there, was, (*path, str(at)))
 
-    def _set(self, shape: Shape, value: list[Any], seen: list[Any], path: Pointer) -> None:
-        """Each item must find one of its own that has all that it declares."""
+    def _set(self, shape: Shape, value: list[Any], seen: list[Any], before: Any, path: Pointer) -> None:
+        """Each item must find one of its own that has all that it declares, the best match first.
+
+        Where an item matches only because AWS rewrites a part of it, the baseline tells whether it still is the same.
+        """
         left = list(seen)
         not_compared: list[str] = []
+        is_guessed = False
         for at, inner in enumerate(value):
-            for there in left:
-                trial = _Comparison(self._schema, self._handler)
-                trial._compare(shape.item, inner, there, ABSENT, (*path, str(at)))
-                if not trial.differences:
-                    left.remove(there)
-                    not_compared += trial.not_compared
-                    break
-            else:
+            trials = [(self._trial(shape.item, inner, there, (*path, str(at))), there) for there in left]
+            fitting = [(trial, there) for trial, there in trials if not trial.differences]
+            if not fitting:
                 self._differ(path=path, value=value, seen=seen)
                 return
+            best, there = min(fitting, key=lambda pair: len(pair[0].rewritten))
+            left.remove(there)
+            is_guessed = is_guessed or bool(best.rewritten)
+            not_compared += best.not_compared
+        if is_guessed and before is not ABSENT:
+            if not is_same(shape, before, seen):
+                self._differ(path=path, value=value, seen=seen)
+            return
         self.not_compared += not_compared
+
+    def _trial(self, shape: Shape, value: Any, seen: Any, path: Pointer) -> _Comparison:
+        """One item against another, on the side."""
+        trial = _Comparison(self._schema, self._handler)
+        trial._compare(shape, value, seen, ABSENT, path)
+        return trial
 
     def _document(self, value: Any, seen: Any, path: Pointer) -> None:
         if means_the_same_to_aws(value, seen):
@@ -174,10 +189,11 @@ class _Comparison:
         form = self._form(path)
         if form and seen is not ABSENT and _is_rewritten(form, value, seen):
             return
-        if "unknown" in form and not is_same(ANY, before, seen):
-            self.not_compared.append(".".join(path))
-        elif "unknown" not in form:
+        if "unknown" not in form or (before is not ABSENT and not is_same(ANY, before, seen)):
             self._differ(path=path, value=value, seen=seen)
+        elif before is ABSENT:
+            self.rewritten.append(".".join(path))
+            self.not_compared.append(".".join(path))
 
     def _differ(self, *, path: Pointer, value: Any, seen: Any) -> None:
         self.differences.append(DriftDifference(".".join(path), value, seen))
