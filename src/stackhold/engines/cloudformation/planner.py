@@ -266,10 +266,9 @@ class _Planner:
         return unknown[0] if unknown else None
 
     def _outputs_changed(self) -> bool:
-        recorded = self._record.outputs if self._record else {}
-        if recorded.keys() != self._desired.outputs.keys():
-            return True
-        return any(self._output(name) != recorded[name] for name in self._desired.outputs)
+        """Every output is worked out, so that one that cannot be is refused before the first call."""
+        outputs = {name: self._output(name) for name in self._desired.outputs}
+        return outputs != dict(self._record.outputs if self._record else {})
 
     def _output(self, name: str) -> Any:
         """An output's text as far as it is known."""
