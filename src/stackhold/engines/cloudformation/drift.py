@@ -116,7 +116,7 @@ class _Comparison:
         """Read one part and compare each of its resources."""
         type_name, route, names = part
         handler = self._handler_of(type_name, route)
-        wanted = {self._resources[name].physical_id: _asked(self._resources[name]) for name in names}
+        wanted = {self._resources[name].physical_id: dict(self._resources[name].properties) for name in names}
         seen = handler.read_many(self._context(), wanted)
         for name in names:
             self.found[name] = self._compare(name, handler, seen)
@@ -145,7 +145,3 @@ class _Comparison:
         resource = self._resources[name]
         return ResourceDrift(name, resource.type, resource.physical_id, status, **more)
 
-
-def _asked(resource: ResourceRecord) -> dict[str, Any]:
-    """The properties to read: the declared ones, and those with a baseline."""
-    return {**(resource.observed or {}), **resource.properties}

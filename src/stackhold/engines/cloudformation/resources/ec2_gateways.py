@@ -60,6 +60,7 @@ class Eip(Handler):
                 params[name] = properties[name]
         address = ctx.aws.call("ec2", "AllocateAddress", params, resend=Resend.NEVER)
         physical_id = PhysicalId(address.get("AllocationId") or address["PublicIp"])
+        ctx.note(physical_id)
         if properties.get("InstanceId"):
             with undone_on_refusal(lambda: self.delete(ctx, physical_id, properties)):
                 self._associate(ctx, physical_id, properties["InstanceId"])

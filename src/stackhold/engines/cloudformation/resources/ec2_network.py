@@ -70,6 +70,7 @@ class Vpc(Handler):
                 params[name] = want.properties[name]
         vpc = ctx.aws.call("ec2", "CreateVpc", params, resend=Resend.NEVER)["Vpc"]
         physical_id = PhysicalId(vpc["VpcId"])
+        ctx.note(physical_id)
         with undone_on_refusal(lambda: self.delete(ctx, physical_id, want.properties)):
             self._change_attributes(ctx, physical_id, {}, want.properties)
         observed = self._shape(vpc)

@@ -82,6 +82,7 @@ class Subnet(Handler):
             subnet = self._ours(ctx, want, error)
             undo = False
         physical_id = PhysicalId(subnet["SubnetId"])
+        ctx.note(physical_id)
         observed = self._shape(subnet, properties)
         with undone_on_refusal(lambda: self.delete(ctx, physical_id, properties) if undo else None):
             self._change_attributes(ctx, physical_id, {}, properties)

@@ -53,6 +53,7 @@ class Rule(Handler):
             self._refuse_foreign(ctx, want, bus)
         params = {**_rule_params(want.name, bus, properties), "Tags": tags.as_list(tags.for_create(want))}
         arn = ctx.aws.call("events", "PutRule", params)["RuleArn"]
+        ctx.note(PhysicalId(arn))
         _put_targets(ctx, _on(want.name, bus), properties.get("Targets") or ())
         observed: dict[str, Any] = {
             **{name: self.defaults[name] for name in ("Description", "EventBusName", "RoleArn", "State")},

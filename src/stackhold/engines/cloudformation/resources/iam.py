@@ -252,6 +252,7 @@ class Policy(Handler):
         name, document = want.properties["PolicyName"], want.properties["PolicyDocument"]
         for owner, identity in _identities(want.properties):
             self._refuse_foreign(ctx, owner, identity, name, document)
+        ctx.note(PhysicalId(name))
         put: list[tuple[_Owner, str]] = []
         try:
             for owner, identity in _identities(want.properties):

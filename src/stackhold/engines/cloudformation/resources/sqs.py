@@ -173,6 +173,7 @@ class QueuePolicy(Handler):
     def create(self, ctx: Context, want: Want) -> Made:
         """One call per queue; it overwrites whatever policy is there."""
         queues = _queues(want.properties)
+        ctx.note(PhysicalId(queues[0]))
         self._put(ctx, queues, want.properties["PolicyDocument"])
         return _policy_made(PhysicalId(queues[0]), want.properties)
 
