@@ -15,7 +15,7 @@ from stackhold.engines.cloudformation.diff import diff_properties
 from stackhold.engines.cloudformation.graph import topological
 from stackhold.engines.cloudformation.meaning import has_unknown
 from stackhold.engines.cloudformation.plan import Action, Effect, Plan, PropertyChange, ResourceChange, Route
-from stackhold.engines.cloudformation.route import Native, route_for, route_of
+from stackhold.engines.cloudformation.route import Native, is_stateful, route_for, route_of
 from stackhold.engines.cloudformation.schema import schema_for
 from stackhold.engines.cloudformation.sight import Attribute, Sight
 from stackhold.engines.cloudformation.template.resolve import as_text, references, resolve
@@ -176,7 +176,7 @@ class _Planner:
             route,
             desired=desired,
             recorded=recorded,
-            is_stateful=handler is not None and handler.is_stateful,
+            is_stateful=recorded is not None and is_stateful(recorded.type, route, native=self._native),
         )
         if recorded is None:
             return blank
@@ -244,16 +244,15 @@ class _Planner:
         """Another type under one id: only on request, and then the old one is deleted like any replaced one."""
         if desired.logical_id not in self._allow_replace:
             refusals.refuse_other_type(desired, recorded)
-        route_of(desired.logical_id, recorded, native=self._native)
+        old_route = route_of(desired.logical_id, recorded, native=self._native)
         policy = refusals.effective_policy(recorded.type, desired.update_replace_policy, recorded.properties)
         refusals.refuse_snapshot(desired.logical_id, recorded.type, policy, what="replaced")
-        old = self._native(recorded.type)
         return dataclasses.replace(
             blank,
             action=Action.REPLACE,
             changes=(PropertyChange("Type", recorded.type, desired.type, Effect.REPLACE),),
             keeps_old=refusals.policy_that_keeps(policy),
-            is_stateful=blank.is_stateful or (old is not None and old.is_stateful),
+            is_stateful=is_stateful(recorded.type, old_route, native=self._native),
         )
 
     def _cause(self, desired: DesiredResource, change: PropertyChange) -> LogicalId | None:
@@ -288,20 +287,20 @@ def _removal(logical_id: LogicalId, resource: ResourceRecord, *, native: Native)
     """What happens to a recorded resource that nobody wants any more, by the policy in its record."""
     policy = refusals.effective_policy(resource.type, resource.deletion_policy, resource.properties)
     keeps = refusals.policy_that_keeps(policy)
-    handler = native(resource.type)
     if keeps:
         recorded_route = Route.CLOUD_CONTROL if resource.provisioned_by == Route.CLOUD_CONTROL else Route.NATIVE
         return ResourceChange(
             logical_id, resource.type, Action.RETAIN, recorded_route, recorded=resource, keeps_old=keeps
         )
     refusals.refuse_snapshot(logical_id, resource.type, policy, what="deleted")
+    route = route_of(logical_id, resource, native=native)
     return ResourceChange(
         logical_id,
         resource.type,
         Action.DELETE,
-        route_of(logical_id, resource, native=native),
+        route,
         recorded=resource,
-        is_stateful=handler is not None and handler.is_stateful,
+        is_stateful=is_stateful(resource.type, route, native=native),
     )
 
 

@@ -59,6 +59,16 @@ def route_of(logical_id: LogicalId, recorded: ResourceRecord, *, native: Native)
     return _cloud_control(logical_id, recorded.type)
 
 
+def is_stateful(type_name: TypeName, route: Route, *, native: Native) -> bool:
+    """Whether a resource holds data that its replacement or deletion loses."""
+    handler = native(type_name) if route is Route.NATIVE else None
+    if handler is None:
+        from stackhold.engines.cloudformation.resources.cloud_control import CloudControl
+
+        handler = CloudControl(type_name)
+    return handler.is_stateful
+
+
 def _cloud_control(logical_id: LogicalId, type_name: TypeName, others: Iterable[str] = ()) -> Route:
     schema = schema_for(type_name)
     if schema is not None and schema.has_handlers:

@@ -5,7 +5,7 @@ Used while planning, when some values are still unknown, and again by the run th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from stackhold.engines.cloudformation.coerce import coerce
 from stackhold.engines.cloudformation.meaning import has_unknown, tag_map
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from stackhold.engines.cloudformation.schema import TypeSchema
     from stackhold.engines.cloudformation.values import Lookup, Props
     from stackhold.model.ids import LogicalId, TypeName
+
+_AT_LAUNCH: Final = "PropagateAtLaunch"
+"""Only the tags of Auto Scaling have it, and must have it."""
 
 
 def wanted_properties(
@@ -59,12 +62,13 @@ def _with_tags(schema: TypeSchema, properties: Props, stack_tags: Mapping[str, s
     if shape.kind in (Kind.LIST, Kind.SET):
         if not {"Key", "Value"} <= set(shape.item.names) or not (own is None or isinstance(own, list)):
             return properties
-        return {**properties, name: _below(own or [], stack_tags)}
+        more = {_AT_LAUNCH: False} if _AT_LAUNCH in shape.item.names else {}
+        return {**properties, name: _below(own or [], stack_tags, more)}
     if own is None or isinstance(own, dict):
         return {**properties, name: {**stack_tags, **(own or {})}}
     return properties
 
 
-def _below(own: list[Any], stack_tags: Mapping[str, str]) -> list[Any]:
+def _below(own: list[Any], stack_tags: Mapping[str, str], more: Mapping[str, Any]) -> list[Any]:
     keys = {tag.get("Key") for tag in own if isinstance(tag, dict)}
-    return [*own, *({"Key": key, "Value": value} for key, value in stack_tags.items() if key not in keys)]
+    return [*own, *({"Key": key, "Value": value, **more} for key, value in stack_tags.items() if key not in keys)]
