@@ -253,6 +253,11 @@ def test_a_replacement_under_the_same_explicit_name_is_refused_and_can_be_allowe
     assert change.old_first
 
 
+def test_a_replacement_that_nothing_blocks_is_made_before_the_old_one_goes() -> None:
+    plan = planned({"A": a_queue(QueueName="new")}, record({"A": queue(QueueName="old")}), replace=("A",))
+    assert not plan.changes[LogicalId("A")].old_first
+
+
 def test_another_type_under_one_id_is_refused_and_can_be_allowed() -> None:
     resources = {"A": {"Type": TABLE, "Properties": KEYS}}
     with pytest.raises(InputError, match=r"A is recorded as AWS::SQS::Queue and the template makes it") as caught:

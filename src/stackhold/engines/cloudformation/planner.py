@@ -228,17 +228,19 @@ class _Planner:
         policy = refusals.effective_policy(desired.type, desired.update_replace_policy, recorded.properties)
         refusals.refuse_snapshot(change.logical_id, desired.type, policy, what="replaced")
         schema = schema_for(desired.type)
-        is_allowed = desired.logical_id in self._allow_replace
-        old_first = is_allowed or (schema is not None and schema.delete_first)
-        if change.action is Action.REPLACE and not old_first:
-            self._check_name(change, recorded, properties)
+        old_first = schema is not None and schema.delete_first
+        if not old_first and (name := self._kept_name(change, recorded, properties)):
+            old_first = desired.logical_id in self._allow_replace
+            if change.action is Action.REPLACE and not old_first:
+                causes = tuple(one.path for one in change.changes if one.effect is Effect.REPLACE)
+                refusals.refuse_same_name(change.logical_id, change.type, name, causes)
         return dataclasses.replace(change, old_first=old_first, keeps_old=refusals.policy_that_keeps(policy))
 
-    def _check_name(self, change: ResourceChange, recorded: ResourceRecord, properties: Props) -> None:
+    def _kept_name(self, change: ResourceChange, recorded: ResourceRecord, properties: Props) -> str | None:
+        """The explicit name, if old and new have the same: they cannot both be there."""
         name = refusals.explicit_name(change.type, properties, native=self._native)
-        if name and name == refusals.explicit_name(change.type, recorded.properties, native=self._native):
-            causes = tuple(one.path for one in change.changes if one.effect is Effect.REPLACE)
-            refusals.refuse_same_name(change.logical_id, change.type, name, causes)
+        before = refusals.explicit_name(change.type, recorded.properties, native=self._native)
+        return name if name == before else None
 
     def _other_type(self, blank: ResourceChange, desired: DesiredResource, recorded: ResourceRecord) -> ResourceChange:
         """Another type under one id: only on request, and then the old one is deleted like any replaced one."""
