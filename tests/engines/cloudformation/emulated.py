@@ -1,0 +1,148 @@
+"""Whole deploys, drift and destroys of one stack against an emulator, in this process and without a lock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import boto3
+
+from stackhold.adapters.aws import AwsSession
+from stackhold.adapters.clock import SystemClock
+from stackhold.engines.cloudformation.bench import DeployOptions
+from stackhold.engines.cloudformation.drift import drift_stack
+from stackhold.engines.cloudformation.engine import DeployEngine, DestroyEngine
+from stackhold.engines.cloudformation.resources.registry import handler_for
+from stackhold.engines.cloudformation.template import parse_template, parse_text
+from stackhold.model.run import Outcome
+from stackhold.testing.scripted_run import ScriptedRun, identity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from stackhold.engines.cloudformation.drift import DriftReport
+    from stackhold.engines.cloudformation.engine import DeployWork
+    from stackhold.model.record import StateRecord
+    from stackhold.ports.engine import WorkResult
+    from stackhold.testing.emulators import Emulator
+
+REGION = "us-east-1"
+
+
+@dataclass
+class Emulated:
+    """One stack on one emulator."""
+
+    emulator: Emulator
+    record: StateRecord | None = None
+    options: DeployOptions = field(default_factory=DeployOptions)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        self.session = AwsSession(region=REGION, profile=None)
+        self.clock = SystemClock()
+        self.run = ScriptedRun(self.clock)
+
+    def client(self, service: str) -> Any:
+        """A client that does not go through our code."""
+        return boto3.client(
+            service,
+            endpoint_url=self.emulator.url,
+            region_name=REGION,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def plan(self, template: str | Path) -> DeployWork:
+        """What a deploy of a file or a text would do; begins a run."""
+        self.runs += 1
+        who = identity(stack="shop", region=REGION, run_id=f"202603{self.runs:02}T080000000Z-0badcafe")
+        self.run = ScriptedRun(self.clock, who=who, record=self.record)
+        parsed = parse_text(template, file="shop.yaml") if isinstance(template, str) else parse_template(template)
+        engine = DeployEngine(
+            template=parsed,
+            parameters=self.parameters,
+            tags=self.tags,
+            aws=self.session.aws(),
+            url_suffix=self.session.url_suffix,
+            options=self.options,
+        )
+        return engine.plan(self.record, who)
+
+    def deploy(self, template: str | Path) -> WorkResult:
+        """Plan and perform."""
+        result = self.plan(template).perform(self.run)
+        self.record = None if result.record_gone else self.run.record
+        return result
+
+    def must_deploy(self, template: str | Path) -> None:
+        """The same, for what has to succeed."""
+        result = self.deploy(template)
+        assert result.outcome is Outcome.SUCCEEDED, (result.error, result.summary["failures"])
+
+    def drift(self) -> DriftReport:
+        """Compare with AWS."""
+        assert self.record is not None
+        return drift_stack(self.record, self.session.aws(), native=handler_for)
+
+    def destroy(self) -> WorkResult:
+        """Take everything away."""
+        self.runs += 1
+        run_id = f"202603{self.runs:02}T080000000Z-0badcafe"
+        who = identity(stack="shop", region=REGION, operation="destroy", run_id=run_id)
+        self.run = ScriptedRun(self.clock, who=who, record=self.record)
+        result = DestroyEngine(aws=self.session.aws()).plan(self.record, who).perform(self.run)
+        self.record = None if result.record_gone else self.run.record
+        return result
+
+    def physical(self, logical_id: str) -> str:
+        """A recorded physical id."""
+        assert self.record is not None
+        return next(item.physical_id for name, item in self.record.resources.items() if name == logical_id)
+
+    def inventory(self) -> dict[str, list[str]]:
+        """Everything of the services under test that exists, asked through boto3."""
+        ec2, iam, apis = self.client("ec2"), self.client("iam"), self.client("apigatewayv2")
+        roles = [role["RoleName"] for role in iam.list_roles()["Roles"]]
+        found: dict[str, list[str]] = {
+            "buckets": [item["Name"] for item in self.client("s3").list_buckets()["Buckets"]],
+            "tables": self.client("dynamodb").list_tables()["TableNames"],
+            "queues": self.client("sqs").list_queues().get("QueueUrls", []),
+            "topics": [item["TopicArn"] for item in self.client("sns").list_topics()["Topics"]],
+            "subscriptions": [
+                item["SubscriptionArn"] for item in self.client("sns").list_subscriptions()["Subscriptions"]
+            ],
+            "parameters": [item["Name"] for item in self.client("ssm").describe_parameters()["Parameters"]],
+            "log groups": [item["logGroupName"] for item in self.client("logs").describe_log_groups()["logGroups"]],
+            "roles": roles,
+            "role policies": [name for role in roles for name in iam.list_role_policies(RoleName=role)["PolicyNames"]],
+            "functions": [item["FunctionName"] for item in self.client("lambda").list_functions()["Functions"]],
+            "mappings": [
+                item["UUID"]
+                for item in self.client("lambda").list_event_source_mappings()["EventSourceMappings"]
+                if item.get("State") != "Deleting"
+            ],
+            "rules": [item["Name"] for item in self.client("events").list_rules()["Rules"]],
+            "apis": [item["ApiId"] for item in apis.get_apis()["Items"]],
+            "vpcs": [item["VpcId"] for item in ec2.describe_vpcs()["Vpcs"]],
+            "subnets": [item["SubnetId"] for item in ec2.describe_subnets()["Subnets"]],
+            "route tables": [item["RouteTableId"] for item in ec2.describe_route_tables()["RouteTables"]],
+            "internet gateways": [
+                item["InternetGatewayId"] for item in ec2.describe_internet_gateways()["InternetGateways"]
+            ],
+            "addresses": [item["AllocationId"] for item in ec2.describe_addresses()["Addresses"]],
+            "NAT gateways": [
+                item["NatGatewayId"]
+                for item in ec2.describe_nat_gateways()["NatGateways"]
+                if item["State"] not in {"deleted", "deleting"}
+            ],
+            "endpoints": [
+                item["VpcEndpointId"]
+                for item in ec2.describe_vpc_endpoints()["VpcEndpoints"]
+                if item["State"].lower() not in {"deleted", "deleting"}
+            ],
+        }
+        return {kind: sorted(names) for kind, names in found.items()}
