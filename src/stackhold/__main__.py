@@ -6,6 +6,7 @@ Leaving is abrupt on purpose: a call that hangs in a thread must not hold a fini
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from pathlib import Path
@@ -14,12 +15,21 @@ from typing import NoReturn
 from stackhold.cli.app import run
 from stackhold.cli.surroundings import Surroundings
 from stackhold.cli.wiring import process_environment
+from stackhold.model.exit_codes import ExitCode
 
 
 def main() -> NoReturn:
     """Run the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        cwd = Path.cwd()
+    except OSError:
+        sys.stderr.write("stackhold: the current folder is gone; nothing was changed\n")
+        os._exit(ExitCode.FAILED)
     surroundings = Surroundings(
-        environ=process_environment(), cwd=Path.cwd(), stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr
+        environ=process_environment(), cwd=cwd, stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr
     )
     code = run(sys.argv[1:], surroundings)
     for stream in (sys.stdout, sys.stderr):

@@ -40,7 +40,7 @@ def test_what_is_in_flight_is_shown_oldest_first_with_its_age() -> None:
     shown = view()
     shown.apply(event(EventKind.RUN_STARTED, 0))
     shown.apply(event(EventKind.LOCK_ACQUIRED, 1))
-    shown.apply(event(EventKind.PLANNED, 2, steps=3))
+    shown.apply(event(EventKind.PLANNED, 2, steps=[{}, {}, {}]))
     shown.apply(event(EventKind.OPERATION_STARTED, 5, "B", **QUEUE))
     shown.apply(event(EventKind.OPERATION_STARTED, 3, "A", **QUEUE))
     shown.apply(event(EventKind.OPERATION_STARTED, 3, "C", **QUEUE))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
@@ -25,21 +26,25 @@ class Output:
 
     def say(self, text: str) -> None:
         """Text for people, a newline added when there is none."""
-        self.human.write(text if text.endswith("\n") or not text else text + "\n")
-        self.human.flush()
+        _write(self.human, text if text.endswith("\n") or not text else text + "\n")
 
     def warn(self, text: str) -> None:
         """Text that people must see even when the answer goes into a pipe."""
-        self.surroundings.stderr.write(text + "\n")
-        self.surroundings.stderr.flush()
+        _write(self.surroundings.stderr, text + "\n")
 
     def answer(self, document: JsonMap, text: str) -> None:
         """The command's answer: the document with `--json`, the text without."""
         if self.as_json:
-            self.surroundings.stdout.write(json_text(document))
-            self.surroundings.stdout.flush()
+            _write(self.surroundings.stdout, json_text(document))
         else:
             self.say(text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """Write at once. A reader that has gone away is no failure of the command: what it did, it did."""
+    with contextlib.suppress(BrokenPipeError):
+        stream.write(text)
+        stream.flush()
 
 
 def json_text(document: JsonMap) -> str:

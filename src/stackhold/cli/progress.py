@@ -5,6 +5,7 @@ A reporter must never raise or block the run, so a stream that is gone is writte
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import TYPE_CHECKING, TextIO
 
@@ -18,12 +19,19 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from stackhold.cli.surroundings import Surroundings
     from stackhold.model.events import Event
     from stackhold.ports.clock import Clock
     from stackhold.ports.reporter import Reporter
 
-_QUIET = (EventKind.RUN_STARTED, EventKind.LOCK_ACQUIRED, EventKind.PLANNED, EventKind.RUN_FINISHED)
-"""What the command itself says in other words."""
+_QUIET = (
+    EventKind.RUN_STARTED,
+    EventKind.LOCK_ACQUIRED,
+    EventKind.LOCK_TAKEN_OVER,
+    EventKind.PLANNED,
+    EventKind.RUN_FINISHED,
+)
+"""What the command, or a warning, says in other words."""
 _STYLES = {
     EventKind.OPERATION_DONE: "green",
     EventKind.OPERATION_FAILED: "red",
@@ -31,7 +39,6 @@ _STYLES = {
     EventKind.WARNING: "yellow",
     EventKind.STOPPING: "yellow",
     EventKind.GOING_BACK: "yellow",
-    EventKind.LOCK_TAKEN_OVER: "yellow",
 }
 
 
@@ -65,6 +72,11 @@ class PlainReporter:
             self._stream.flush()
         except (OSError, ValueError):
             self._is_gone = True
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Lines never stand in the way of a question."""
+        yield
 
     def close(self) -> None:
         """Nothing is left open."""
@@ -105,6 +117,16 @@ class LiveReporter:
             except (OSError, ValueError):
                 self.close()
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Give the terminal to whoever wants to print or ask, and draw again afterwards."""
+        self._live.stop()
+        try:
+            yield
+        finally:
+            if self._is_open:
+                self._live.start(refresh=False)
+
     def close(self) -> None:
         """Give the terminal back."""
         if self._is_open:
@@ -113,6 +135,19 @@ class LiveReporter:
                 self._live.stop()
             except (OSError, ValueError):
                 return
+
+
+RunReporter = PlainReporter | LiveReporter
+
+
+def reporter_for(surroundings: Surroundings, stream: TextIO, *, view: RunView, clock: Clock) -> RunReporter:
+    """The live view when the stream is a terminal that can redraw, plain lines otherwise."""
+    if not stream.isatty() or surroundings.environ.get("TERM", "") == "dumb":
+        return PlainReporter(stream, paint=Paint(surroundings.color_on(stream)))
+    from rich.console import Console
+
+    console = Console(file=stream, no_color=not surroundings.color_on(stream), force_terminal=True, highlight=False)
+    return LiveReporter(console, view=view, clock=clock)
 
 
 if TYPE_CHECKING:

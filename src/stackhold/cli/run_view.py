@@ -63,7 +63,7 @@ class RunView:
             case EventKind.LOCK_ACQUIRED | EventKind.LOCK_TAKEN_OVER:
                 self.waiting, self.has_lock = None, True
             case EventKind.PLANNED:
-                self.total = number(event, "steps")
+                self.total = count(event, "steps")
             case EventKind.OPERATION_STARTED | EventKind.OPERATION_SETTLING:
                 self._begin(event)
             case EventKind.OPERATION_DONE | EventKind.OPERATION_FAILED | EventKind.OPERATION_SKIPPED:
@@ -169,3 +169,9 @@ def number(event: Event, name: str) -> int:
 
 def _whole(span: int) -> int:
     return max(1000, span // 1000 * 1000)
+
+
+def count(event: Event, name: str) -> int:
+    """How long a list is that an event carries, 0 without one."""
+    value = event.data.get(name)
+    return len(value) if isinstance(value, list | tuple) else 0

@@ -1,0 +1,80 @@
+"""From a TEMPLATE argument to an engine that can plan it: shared by the verbs that need a template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackhold.cli.parameters import load_parameters, parse_pairs
+from stackhold.cli.source import Source, find_source
+from stackhold.engines.cloudformation.engine import DeployEngine
+from stackhold.engines.cloudformation.template import parse_template
+from stackhold.errors import InputError
+from stackhold.model.ids import LogicalId
+
+if TYPE_CHECKING:
+    from stackhold.cli.options import Invocation
+    from stackhold.cli.wiring import Wiring
+    from stackhold.engines.cloudformation.bench import DeployOptions
+    from stackhold.model.ids import Region
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One stack in one region, and the engine that makes it what its template says."""
+
+    source: Source
+    region: Region
+    engine: DeployEngine
+
+
+def target(call: Invocation, wiring: Wiring, options: dict[str, object], *, deploy: DeployOptions) -> Target:
+    """Read the template and everything given with it; raises `InputError` and `TemplateError` before any call."""
+    cwd = call.surroundings.cwd
+    source = find_source(
+        str(options["template"]),
+        selected=_maybe(options["selected"]),
+        named=_maybe(options["stack_name"]),
+        cwd=cwd,
+    )
+    tags = parse_pairs(_texts(options["tags"]), flag="--tag")
+    parameters = load_parameters(_texts(options["parameters_files"]), _texts(options["parameters"]), cwd=cwd)
+    template = parse_template(source.file)
+    region = _region(call, wiring, source)
+    aws = wiring.session.aws(region)
+    if source.account is not None and source.account != aws.account():
+        raise InputError(
+            f"{source.stack} is for account {source.account}, but the credentials are of account {aws.account()}",
+            hint="Choose other credentials, such as with --profile.",
+        )
+    engine = DeployEngine(
+        template=template,
+        parameters=parameters,
+        tags={**source.tags, **tags},
+        aws=aws,
+        url_suffix=wiring.session.dns_names(region)[1],
+        options=deploy,
+        allow_replace=frozenset(LogicalId(each) for each in _texts(options["replace"])),
+    )
+    return Target(source, region, engine)
+
+
+def _region(call: Invocation, wiring: Wiring, source: Source) -> Region:
+    """The region that the app fixed, else the one that is named."""
+    named = call.settings.region
+    if source.region is None:
+        return wiring.region_for_new()
+    if named.value is not None and named.source.startswith("--") and named.value != source.region:
+        raise InputError(
+            f"the app puts {source.stack} into {source.region}, but {named.source} names {named.value}",
+            hint="Leave --region out, or change the app.",
+        )
+    return source.region
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(each) for each in value) if isinstance(value, tuple) else ()
+
+
+def _maybe(value: object) -> str | None:
+    return None if value is None else str(value)

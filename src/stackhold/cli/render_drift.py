@@ -1,0 +1,87 @@
+"""What drift found, as text and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackhold.cli.paint import PLAIN, Paint
+from stackhold.cli.render_errors import printable
+from stackhold.cli.render_plan import is_secret, plain, value_text
+from stackhold.engines.cloudformation.drift import DriftStatus
+from stackhold.engines.cloudformation.plan import ABSENT
+
+if TYPE_CHECKING:
+    from stackhold.engines.cloudformation.drift import DriftReport, ResourceDrift
+    from stackhold.engines.cloudformation.observed import DriftDifference
+    from stackhold.model.values import JsonMap
+
+_MARKS = {
+    DriftStatus.DRIFTED: ("~", "yellow"),
+    DriftStatus.DELETED: ("-", "red"),
+    DriftStatus.NOT_COMPARED: ("?", "dim"),
+}
+
+
+def drift_text(report: DriftReport, *, paint: Paint = PLAIN) -> str:
+    """What differs, then what could not be compared."""
+    title = paint("bold", f"{report.stack} ({report.region})")
+    counts = [f"{report.count(status)} {status.value}" for status in DriftStatus if report.count(status)]
+    said = ", ".join(counts) or "no resources"
+    lines = [f"{title}: {'drift found' if report.is_drifted else 'no drift'}: {said}"]
+    for status in (DriftStatus.DELETED, DriftStatus.DRIFTED, DriftStatus.NOT_COMPARED):
+        for one in report.resources:
+            if one.status is status:
+                lines += _lines(one, paint)
+    partly = [one for one in report.resources if one.not_compared and one.status is not DriftStatus.NOT_COMPARED]
+    if partly:
+        number = sum(len(one.not_compared) for one in partly)
+        noun = "property" if number == 1 else "properties"
+        lines.append(paint("dim", f"  {number} {noun} cannot be read back and were not compared (named with --json)"))
+    return "\n".join(lines)
+
+
+def drift_document(report: DriftReport) -> JsonMap:
+    """Everything that was compared, for programs."""
+    return {
+        "stack": report.stack,
+        "region": report.region,
+        "isDrifted": report.is_drifted,
+        "counts": {status.value: report.count(status) for status in DriftStatus},
+        "resources": [
+            {
+                "logicalId": one.logical_id,
+                "type": one.type,
+                "physicalId": one.physical_id,
+                "status": one.status.value,
+                "differences": [_difference(each) for each in one.differences],
+                "notCompared": list(one.not_compared),
+                **({"reason": one.reason} if one.reason else {}),
+            }
+            for one in report.resources
+        ],
+    }
+
+
+def _lines(one: ResourceDrift, paint: Paint) -> list[str]:
+    mark, style = _MARKS[one.status]
+    head = f"  {paint(style, f'{mark} {one.status.value:<12}')} {one.logical_id}  {paint('dim', one.type)}"
+    lines = [f"{head}  {printable(one.physical_id)}"]
+    for each in one.differences:
+        if is_secret(each.path):
+            lines.append(f"      {each.path}: differs (not shown)")
+        else:
+            lines.append(f"      {each.path}: {value_text(each.recorded)} → {value_text(each.observed)}")
+    if one.reason:
+        lines.append(f"      {printable(one.reason)}")
+    return lines
+
+
+def _difference(each: DriftDifference) -> dict[str, Any]:
+    sides: dict[str, Any] = {"path": each.path}
+    if is_secret(each.path):
+        return sides
+    if each.recorded is not ABSENT:
+        sides["recorded"] = plain(each.recorded)
+    if each.observed is not ABSENT:
+        sides["observed"] = plain(each.observed)
+    return sides

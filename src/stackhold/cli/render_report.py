@@ -1,0 +1,157 @@
+"""How a run ended, as text and as JSON.
+
+The reporter has shown warnings and operations as they came; here stand the outcome, what failed, what is still there,
+the outputs, and the safe next step.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from stackhold.cli.paint import PLAIN, Paint
+from stackhold.cli.render_errors import printable
+from stackhold.model.exit_codes import ExitCode
+from stackhold.model.instant import words
+from stackhold.model.run import Outcome
+
+if TYPE_CHECKING:
+    from stackhold.model.values import JsonMap
+    from stackhold.runs.report import RunReport
+
+_DONE_WORDS = {
+    "create": "created",
+    "update": "updated",
+    "replace": "replaced",
+    "delete": "deleted",
+    "retain": "kept",
+    "record": "recorded",
+    "record only": "recorded",
+    "wait": "settled",
+    "go back": "undone",
+}
+_FATES = {
+    "deleted": "deleted again",
+    "restored": "its recorded properties are back",
+    "kept": "kept",
+    "untouched": "it never came to be",
+    "created again": "created again, its data is lost",
+    "left": "could not be undone, it stays as it is",
+}
+
+
+def report_text(report: RunReport, *, took_ms: int, paint: Paint = PLAIN) -> str:
+    """The end of a run that went well, for stdout: outcome, counts, outputs."""
+    identity = report.identity
+    name = paint("bold", f"{identity.stack} ({identity.region})")
+    if report.is_empty:
+        lines = [f"{name}: nothing to {identity.operation}; record and {_wanted(report)} agree"]
+    else:
+        style = "green" if report.exit_code is ExitCode.DONE else "red"
+        lines = [
+            f"{name}: {identity.operation} {paint(style, report.outcome.value)} in {words(took_ms)}{_counts(report)}"
+        ]
+    outputs = report.record.outputs if report.record is not None else {}
+    if outputs and report.exit_code is ExitCode.DONE:
+        lines += ["", "Outputs", *(f"  {key} = {_value(value)}" for key, value in outputs.items())]
+    return "\n".join(lines)
+
+
+def trouble_text(report: RunReport) -> str:
+    """What went wrong, for stderr; empty when nothing did."""
+    if report.exit_code is ExitCode.DONE:
+        return ""
+    identity = report.identity
+    reason = report.error or report.outcome.value
+    lines = [f"stackhold: {identity.operation} of {identity.stack} ({identity.region}): {printable(reason)}"]
+    lines += [f"  {failure['logicalId']}: {printable(str(failure['error']))}" for failure in _failures(report)]
+    lines += _undone_lines(report)
+    if report.unsaved:
+        lines.append("These exist and are in no record:")
+        lines += [f"  {printable(each)}" for each in report.unsaved]
+    lines.append(printable(report.hint or _next_step(report)))
+    return "\n".join(line for line in lines if line)
+
+
+def report_document(report: RunReport, *, plan: JsonMap | None) -> JsonMap:
+    """The end of a run for programs."""
+    identity = report.identity
+    record = report.record
+    summary = report.summary
+    document: dict[str, Any] = {
+        "operation": identity.operation,
+        "stack": identity.stack,
+        "region": identity.region,
+        "runId": identity.run_id,
+        "outcome": report.outcome.value,
+        "exitCode": int(report.exit_code),
+        "changed": report.changed,
+        "isEmpty": report.is_empty,
+        "waitedMs": report.waited_ms,
+        "plan": plan,
+        "counts": summary.get("counts", {}),
+        "resources": summary.get("resources", []),
+        "failures": summary.get("failures", []),
+        "outputs": dict(record.outputs) if record is not None else {},
+        "serial": record.serial if record is not None else None,
+        "generation": report.generation,
+        "warnings": list(report.warnings),
+    }
+    if report.cause is not None:
+        document["cause"] = report.cause.value
+    if report.holder:
+        document["holder"] = report.holder
+    if report.unsaved:
+        document["unsaved"] = list(report.unsaved)
+    if report.exit_code is not ExitCode.DONE:
+        hint = {"hint": report.hint} if report.hint else {}
+        document["error"] = {"kind": "RunFailed", "message": report.error or report.outcome.value, **hint}
+    return document
+
+
+def _wanted(report: RunReport) -> str:
+    return "template" if report.identity.operation == "deploy" else "stack"
+
+
+def _counts(report: RunReport) -> str:
+    counts = report.summary.get("counts")
+    if not isinstance(counts, dict) or not counts:
+        return ""
+    return ": " + ", ".join(f"{number} {_DONE_WORDS.get(str(word), word)}" for word, number in counts.items())
+
+
+def _failures(report: RunReport) -> list[dict[str, Any]]:
+    """Those that the first line does not name already."""
+    found = report.summary.get("failures")
+    failures = [each for each in found if isinstance(each, dict)] if isinstance(found, list | tuple) else []
+    return [each for each in failures if f"{each.get('logicalId')}: {each.get('error')}" != report.error]
+
+
+def _next_step(report: RunReport) -> str:
+    """The safe next step, where the run itself names none."""
+    if not report.changed:
+        return ""
+    if report.outcome in (Outcome.INTERRUPTED, Outcome.DEADLINE_EXCEEDED) or report.exit_code is ExitCode.PARTLY:
+        return f"What was done is recorded. Run the same {report.identity.operation} again to go on from there."
+    if report.outcome is Outcome.FAILED:
+        return f"What this run did was undone. Mend the cause and run the same {report.identity.operation} again."
+    return ""
+
+
+def _undone_lines(report: RunReport) -> list[str]:
+    """What became of each resource that the run had touched, when it went back."""
+    found = report.summary.get("resources")
+    entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list | tuple) else []
+    lines = []
+    for each in entries:
+        fate, reason = each.get("wentBack"), each.get("reason")
+        if fate or reason:
+            note = f": {printable(str(reason))}" if reason else ""
+            identity = f" ({printable(str(each['physicalId']))})" if each.get("physicalId") else ""
+            became = _FATES.get(str(fate), str(fate or "left as it is"))
+            lines.append(f"  {each.get('logicalId')}{identity}  {each.get('operation')}: {became}{note}")
+    return ["What became of each resource:", *lines] if lines else []
+
+
+def _value(value: object) -> str:
+    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

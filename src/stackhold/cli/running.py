@@ -1,0 +1,119 @@
+"""Runs one guarded run from the command line: settings, signals, the view, the question, the report.
+
+Shared by every verb that takes the lock. The verb brings its engine and says what its plan means; nothing here knows
+what is being changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from stackhold.cli import signals
+from stackhold.cli.paint import Paint
+from stackhold.cli.progress import reporter_for
+from stackhold.cli.render_report import report_document, report_text, trouble_text
+from stackhold.cli.run_view import RunView
+from stackhold.model.run import Outcome
+from stackhold.runs.guard import FixedWait, GuardedRun, LockWait, RetryWait, RunReport, RunSettings, Stops
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stackhold.cli.options import Invocation
+    from stackhold.cli.settings import Settings
+    from stackhold.cli.wiring import Wiring
+    from stackhold.model.run import RunIdentity
+    from stackhold.model.values import JsonMap
+    from stackhold.ports.engine import Engine, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A run in the making, and what its verb may do while it asks."""
+
+    call: Invocation
+    stops: Stops = field(default_factory=Stops)
+
+    def is_over(self) -> bool:
+        """Whether the run was asked to stop, so that a question has lost its point."""
+        return self.stops.cause is not None
+
+
+def run_settings(settings: Settings, *, operation: str, unlock_command: str) -> RunSettings:
+    """The settings of a run. Without `--lock-timeout` each command has its own way to wait (spec 2)."""
+    wait: LockWait
+    if settings.lock_timeout is not None:
+        wait = FixedWait(settings.lock_timeout.ms, settings.lock_timeout.source)
+    else:
+        wait = RetryWait() if operation in ("deploy", "rollback") else FixedWait(0)
+    return RunSettings(
+        deadline=settings.deadline,
+        lock_wait=wait,
+        grace_ms=settings.grace.ms,
+        ttl_ms=settings.lock_ttl.ms,
+        renew_every_ms=settings.lock_renew.ms,
+        unlock_command=unlock_command,
+    )
+
+
+def run_guarded(
+    running: Running,
+    wiring: Wiring,
+    *,
+    identity: RunIdentity,
+    engine: Engine,
+    approve: Callable[[Work], bool],
+) -> RunReport:
+    """Do it under the lock, watched and interruptible; the report, or what it raised."""
+    call = running.call
+    unlock_command = wiring.command("force-unlock", identity.stack, identity.region)
+    settings = run_settings(call.settings, operation=identity.operation, unlock_command=unlock_command)
+    title = f"{identity.operation} of {identity.stack} ({identity.region})"
+    view = RunView(title=title, deadline_ms=settings.deadline.ms, lock_wait=str(settings.lock_wait))
+    reporter = reporter_for(call.surroundings, call.output.human, view=view, clock=wiring.clock)
+    run = GuardedRun(
+        store=wiring.store,
+        prefix=call.settings.state_prefix.value,
+        clock=wiring.clock,
+        reporter=reporter,
+        settings=settings,
+        identity=identity,
+        stops=running.stops,
+    )
+
+    def second_signal() -> None:
+        reporter.close()
+        signals.leave_at_once(
+            cause=running.stops.cause,
+            release=lambda: run.best_effort_release(int(signals.RELEASE_SECONDS * 1000)),
+            unlock_command=unlock_command,
+            stderr=call.surroundings.stderr,
+        )
+
+    def approve_unwatched(work: Work) -> bool:
+        with reporter.paused():
+            return approve(work)
+
+    running.stops.on_second(second_signal)
+    try:
+        with signals.handled(running.stops):
+            return run.run(engine, approve=approve_unwatched)
+    finally:
+        reporter.close()
+
+
+def finish(call: Invocation, report: RunReport, *, plan: JsonMap | None, refusal: str, took_ms: int) -> int:
+    """Say how a run ended; its exit code."""
+    if report.outcome is Outcome.BLOCKED and refusal:
+        report = replace(report, error=f"{refusal}; nothing was changed", hint="Say yes to it with --yes.")
+    trouble = trouble_text(report)
+    if trouble:
+        call.surroundings.stdout.flush()
+        call.output.warn(trouble)
+    paint = Paint(call.surroundings.color_on(call.output.human))
+    text = report_text(report, took_ms=took_ms, paint=paint)
+    if call.output.as_json:
+        call.output.say(text)
+    call.output.answer({**report_document(report, plan=plan), "tookMs": took_ms}, text)
+    return report.exit_code
