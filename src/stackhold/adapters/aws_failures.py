@@ -37,6 +37,7 @@ _CLOCK_SUSPECTS = frozenset(
 """Codes that a wrong clock causes; all but the first three have other causes too, so the answer's Date decides."""
 _LIMITS_CONCURRENCY = frozenset({"dynamodb", "kinesis"})
 """Services whose `LimitExceededException` means "too many at once"; elsewhere it is a quota."""
+_NOT_IMPLEMENTED = 501
 _BODY_LATE = frozenset({"RequestTimeout", "RequestTimeoutException"})
 _READS = ("Get", "List", "Describe", "Head", "Search", "BatchGet", "Query", "Scan", "Lookup", "Simulate", "Validate")
 
@@ -150,7 +151,7 @@ def _kind(code: str, status: int, service: str) -> Kind:
         return Kind.THROTTLED
     if code in _CLOCK_SUSPECTS:
         return Kind.CLOCK
-    if status >= 500 or code in _BODY_LATE:
+    if (status >= 500 and status != _NOT_IMPLEMENTED) or code in _BODY_LATE:
         return Kind.LOST
     return Kind.REFUSED
 
