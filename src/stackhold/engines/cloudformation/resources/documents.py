@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from stackhold.engines.cloudformation.documents import canonical, parsed, sort_key
+
 
 def as_text(document: Any) -> str:
     """What a call takes. Text goes as it was written; an object keeps its key order."""
@@ -13,14 +15,9 @@ def as_text(document: Any) -> str:
 
 def as_data(document: Any) -> Any:
     """What a document says: parsed when it is JSON text, as it is otherwise."""
-    if not isinstance(document, str):
-        return document
-    try:
-        return json.loads(document)
-    except ValueError:
-        return document
+    return parsed(document)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two documents say the same, whichever of the two shapes each has."""
-    return bool(as_data(one) == as_data(other))
+    """Whether two policies say the same, whichever of the two shapes each has."""
+    return sort_key(canonical(one)) == sort_key(canonical(other))

@@ -6,14 +6,13 @@ know a filter answer with everything, so that every answer is matched again by i
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
 from stackhold.engines.cloudformation.resources.polling import wait_visible
-from stackhold.errors import AwsError, CloudError
+from stackhold.errors import AwsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from stackhold.engines.cloudformation.resources.handler import Context
 
@@ -69,20 +68,6 @@ def call_unless_gone(ctx: Context, operation: str, params: Mapping[str, Any], *,
 def call_on_new(ctx: Context, operation: str, params: Mapping[str, Any], *, unknown: str) -> dict[str, Any]:
     """A call on a resource that was made a moment ago and may not be known everywhere yet."""
     return wait_visible(ctx, lambda: ctx.aws.call("ec2", operation, params), codes=(unknown,))
-
-
-@contextlib.contextmanager
-def undone_on_refusal(delete: Callable[[], None]) -> Iterator[None]:
-    """Around the calls after a create that cannot be found again by a name or token.
-
-    A definite refusal takes the new resource away again, since nobody else knows its id yet.
-    """
-    try:
-        yield
-    except AwsError:
-        with contextlib.suppress(CloudError):
-            delete()
-        raise
 
 
 def association_state(entry: Mapping[str, Any], key: str) -> str:

@@ -10,14 +10,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stackhold.engines.cloudformation.resources import documents, ec2_tags, tags
-from stackhold.engines.cloudformation.resources.ec2_calls import describe, describe_by_id
+from stackhold.engines.cloudformation.resources.ec2_calls import describe
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen, Settle
 from stackhold.engines.cloudformation.resources.polling import wait_for
 from stackhold.errors import AwsError, ResourceFailed
 from stackhold.model.ids import PhysicalId, TypeName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from stackhold.engines.cloudformation.resources.handler import Context, Want
     from stackhold.engines.cloudformation.values import Props
@@ -102,7 +102,7 @@ class VpcEndpoint(Handler):
 
     def settled(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> tuple[Settle, Made | None]:
         """Available, or waiting for whoever runs the service to accept it."""
-        endpoint = self._find(ctx, [physical_id]).get(physical_id)
+        endpoint = self._find(ctx, {physical_id: properties}).get(physical_id)
         if endpoint is None:
             return Settle.PENDING, None
         state = _state(endpoint)
@@ -113,15 +113,11 @@ class VpcEndpoint(Handler):
             return Settle.DONE, Made(physical_id, _attributes(endpoint))
         return Settle.PENDING, None
 
-    def _find(self, ctx: Context, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        return describe_by_id(
-            ctx,
-            "DescribeVpcEndpoints",
-            "VpcEndpoints",
-            key="VpcEndpointId",
-            filter_name="vpc-endpoint-id",
-            ids=ids,
-        )
+    def _find(self, ctx: Context, wanted: Mapping[PhysicalId, Props]) -> dict[str, dict[str, Any]]:
+        """Endpoints by id, looked for in their VPCs: not every server can look for ids without failing for one."""
+        vpcs = {properties["VpcId"] for properties in wanted.values()}
+        listed = describe(ctx, "DescribeVpcEndpoints", "VpcEndpoints", filters={"vpc-id": vpcs})
+        return {item["VpcEndpointId"]: item for item in listed if item["VpcEndpointId"] in wanted}
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
         """The endpoint, unless it is deleted or on its way there."""
@@ -179,7 +175,7 @@ class VpcEndpoint(Handler):
             )
 
         def look() -> bool | None:
-            endpoint = self._find(ctx, [physical_id]).get(physical_id)
+            endpoint = self._find(ctx, {physical_id: properties}).get(physical_id)
             return True if endpoint is None or _state(endpoint) == "deleted" else None
 
         wait_for(ctx, look, budget_ms=_DELETED_BUDGET_MS, what=f"VPC endpoint {physical_id}: its deletion")

@@ -14,7 +14,6 @@ from stackhold.engines.cloudformation.resources.ec2_calls import (
     call_unless_gone,
     describe,
     describe_by_id,
-    undone_on_refusal,
 )
 from stackhold.engines.cloudformation.resources.ec2_endpoints import VpcEndpoint
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen, Settle
@@ -62,8 +61,7 @@ class Eip(Handler):
         physical_id = PhysicalId(address.get("AllocationId") or address["PublicIp"])
         ctx.note(physical_id)
         if properties.get("InstanceId"):
-            with undone_on_refusal(lambda: self.delete(ctx, physical_id, properties)):
-                self._associate(ctx, physical_id, properties["InstanceId"])
+            self._associate(ctx, physical_id, properties["InstanceId"])
         observed = self._shape({**address, "InstanceId": properties.get("InstanceId") or ""})
         observed["Tags"] = tags.visible_list(tags.of_template(want))
         return Made(physical_id, _address_attributes(address), observed=observed)
@@ -220,8 +218,10 @@ class NatGateway(Handler):
             }
             address = _primary_address(nat)
             for name, source in (("AllocationId", "AllocationId"), ("PrivateIpAddress", "PrivateIp")):
-                if address.get(source):
-                    seen[name] = address[source]
+                # Neither can change: a server that tells no addresses at all does not mean that there are none.
+                value = address.get(source) if address else wanted[PhysicalId(key)].get(name)
+                if value:
+                    seen[name] = value
             found[PhysicalId(key)] = Seen(seen, _nat_attributes(nat))
         return found
 

@@ -16,7 +16,6 @@ from stackhold.engines.cloudformation.resources.ec2_calls import (
     describe,
     describe_by_id,
     ipv6_blocks,
-    undone_on_refusal,
 )
 from stackhold.engines.cloudformation.resources.ec2_subnets import Subnet
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen, Settle
@@ -71,8 +70,7 @@ class Vpc(Handler):
         vpc = ctx.aws.call("ec2", "CreateVpc", params, resend=Resend.NEVER)["Vpc"]
         physical_id = PhysicalId(vpc["VpcId"])
         ctx.note(physical_id)
-        with undone_on_refusal(lambda: self.delete(ctx, physical_id, want.properties)):
-            self._change_attributes(ctx, physical_id, {}, want.properties)
+        self._change_attributes(ctx, physical_id, {}, want.properties)
         observed = self._shape(vpc)
         observed["Tags"] = tags.visible_list(tags.of_template(want))
         observed |= {name: want.properties.get(name, self.defaults[name]) for name in self._ATTRIBUTES}

@@ -16,7 +16,6 @@ from stackhold.engines.cloudformation.resources.ec2_calls import (
     describe,
     describe_by_id,
     ipv6_blocks,
-    undone_on_refusal,
 )
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen, Settle
 from stackhold.engines.cloudformation.resources.polling import wait_for
@@ -75,17 +74,14 @@ class Subnet(Handler):
         params |= {name: properties[name] for name in _AT_CREATE if properties.get(name) not in (None, "")}
         try:
             subnet = ctx.aws.call("ec2", "CreateSubnet", params, resend=Resend.NEVER)["Subnet"]
-            undo = True
         except AwsError as error:
             if error.code != _TAKEN:
                 raise
             subnet = self._ours(ctx, want, error)
-            undo = False
         physical_id = PhysicalId(subnet["SubnetId"])
         ctx.note(physical_id)
         observed = self._shape(subnet, properties)
-        with undone_on_refusal(lambda: self.delete(ctx, physical_id, properties) if undo else None):
-            self._change_attributes(ctx, physical_id, {}, properties)
+        self._change_attributes(ctx, physical_id, {}, properties)
         observed |= {name: properties[name] for name in (*_FLAGS, _NAME_OPTIONS) if properties.get(name) is not None}
         observed["Tags"] = tags.visible_list(tags.of_template(want))
         is_settled = subnet.get("State", "available") == "available"

@@ -110,8 +110,11 @@ class Rule(Handler):
         """The whole rule anew when any part differs, targets one by one, tags by their own calls."""
         name, bus = _parse(physical_id, old)
         new = want.properties
-        if _rule_params(name, bus, old) != _rule_params(name, bus, new):
-            ctx.aws.call("events", "PutRule", _rule_params(name, bus, new))
+        rule = _rule_params(name, bus, new)
+        if _rule_params(name, bus, old) != rule:
+            if old.get("Description"):
+                rule.setdefault("Description", "")
+            ctx.aws.call("events", "PutRule", rule)
         before = {target["Id"]: target for target in old.get("Targets") or ()}
         after = {target["Id"]: target for target in new.get("Targets") or ()}
         gone = [key for key in before if key not in after]
@@ -191,7 +194,7 @@ def _bus_as_declared(seen: str, properties: Mapping[str, Any]) -> str:
 
 
 def _rule_params(name: str, bus: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    """PutRule replaces all of a rule: what is left out is gone, so that nothing needs a reset."""
+    """PutRule replaces all of a rule, so that what is left out is gone."""
     params: dict[str, Any] = {"Name": name, **_bus(bus), "State": "ENABLED"}
     params |= {key: properties[key] for key in _RULE if properties.get(key)}
     if properties.get("EventPattern"):

@@ -253,16 +253,8 @@ class Policy(Handler):
         for owner, identity in _identities(want.properties):
             self._refuse_foreign(ctx, owner, identity, name, document)
         ctx.note(PhysicalId(name))
-        put: list[tuple[_Owner, str]] = []
-        try:
-            for owner, identity in _identities(want.properties):
-                _put_policy(ctx, owner, identity, name, document)
-                put.append((owner, identity))
-        except AwsError:
-            # Nobody knows yet where it has been put already.
-            for owner, identity in put:
-                _delete_policy(ctx, owner, identity, name)
-            raise
+        for owner, identity in _identities(want.properties):
+            _put_policy(ctx, owner, identity, name, document)
         observed = {
             "PolicyName": name,
             "PolicyDocument": documents.as_data(document),

@@ -82,6 +82,7 @@ SAMPLES = (
         count=_roles,
         attributes=frozenset({"Arn", "RoleId"}),
         tags=_role_tags,
+        blind={"ministack": frozenset({"Reset:Description"})},
     ),
     Sample(
         type="AWS::IAM::Policy",
