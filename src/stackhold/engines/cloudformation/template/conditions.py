@@ -59,7 +59,7 @@ class Conditions:
             )
         argument = node.entries[name]
         if name == "Condition":
-            other = evaluator.literal(argument, what="Condition")
+            other = evaluator.name(argument, what="Condition")
             return self.holds(other, asked_by=label("Conditions", self._asking[-1]), node=argument)
         if name == "Fn::Equals":
             left, right = evaluator.arguments(argument, 2, what=name)

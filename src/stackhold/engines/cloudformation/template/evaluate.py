@@ -28,7 +28,7 @@ from stackhold.engines.cloudformation.template.nodes import ListNode, MapNode, N
 from stackhold.engines.cloudformation.template.parameters import effective_parameters
 from stackhold.engines.cloudformation.template.policies import policy
 from stackhold.engines.cloudformation.template.resolve import is_expression, reference_paths
-from stackhold.engines.cloudformation.template.structure import body, label, text_of
+from stackhold.engines.cloudformation.template.structure import body, label, name_of, text_of
 from stackhold.engines.cloudformation.template.template import single_key
 from stackhold.engines.cloudformation.values import JoinOf
 from stackhold.errors import TemplateError
@@ -206,7 +206,7 @@ class _Stack:
         condition = node.entries.get("Condition")
         if condition is None:
             return True
-        wanted = text_of(self._template, condition, what="Condition", logical_id=logical_id)
+        wanted = name_of(self._template, condition, what="Condition", logical_id=logical_id)
         return self._conditions.holds(wanted, asked_by=logical_id, node=condition)
 
     def _properties(self, name: str, node: Node | None, evaluator: Evaluator) -> dict[str, Any]:
@@ -224,7 +224,7 @@ class _Stack:
         items = node.items if isinstance(node, ListNode) else (node,)
         wanted: dict[LogicalId, None] = {}
         for item in items:
-            target = text_of(self._template, item, what="DependsOn", logical_id=name)
+            target = name_of(self._template, item, what="DependsOn", logical_id=name)
             if target not in self._template.section("Resources").entries:
                 raise self._template.error(f"DependsOn: there is no resource {target!r}", item.place, logical_id=name)
             if target in self._names.resources:

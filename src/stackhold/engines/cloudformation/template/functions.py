@@ -86,6 +86,12 @@ class Evaluator:
             self.fail(f"{what} must be literal text, not {kind(node)}", node.place)
         return node.text
 
+    def name(self, node: Node, *, what: str) -> str:
+        """The literal name of something in the template."""
+        if not isinstance(node, ScalarNode):
+            self.fail(f"{what} must be a literal name, not {kind(node)}", node.place)
+        return node.name
+
     def arguments(self, node: Node, count: int, *, what: str) -> tuple[Node, ...]:
         """The items of a function's list."""
         if not isinstance(node, ListNode) or len(node.items) != count:
@@ -100,7 +106,7 @@ class Evaluator:
         """The branch of an `Fn::If` that is taken, however deep they are nested; any other node itself."""
         while isinstance(node, MapNode) and single_key(node, _IF):
             name, then, otherwise = self.arguments(node.entries["Fn::If"], 3, what="Fn::If")
-            node = then if self._names.holds(self.literal(name, what="Fn::If: the condition")) else otherwise
+            node = then if self._names.holds(self.name(name, what="Fn::If: the condition")) else otherwise
         return node
 
     def _item(self, node: Node) -> Any:
@@ -125,7 +131,7 @@ class Evaluator:
     def _call(self, name: str, argument: Node) -> Any:
         match name:
             case "Ref":
-                return self._ref(self.literal(argument, what="Ref"), argument.place)
+                return self._ref(self.name(argument, what="Ref"), argument.place)
             case "Fn::GetAtt":
                 return self._get_att(argument)
             case "Fn::Sub":
@@ -165,7 +171,7 @@ class Evaluator:
         if isinstance(argument, ScalarNode):
             return self._attribute(argument.text, argument.place)
         target, attribute = self.arguments(argument, 2, what="Fn::GetAtt")
-        name = self.literal(target, what="Fn::GetAtt: the logical id")
+        name = self.name(target, what="Fn::GetAtt: the logical id")
         wanted = self.known_text(attribute, what="Fn::GetAtt: the attribute")
         return self._attribute(f"{name}.{wanted}", argument.place)
 

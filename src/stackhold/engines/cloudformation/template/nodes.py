@@ -37,6 +37,13 @@ class ScalarNode:
     """As text: a number as written, a boolean in lower case."""
     value: str | bool | int | float
     place: Place
+    written: str | None = None
+    """Of a boolean, the word that stands in the file: where a name is wanted, `Yes` is one."""
+
+    @property
+    def name(self) -> str:
+        """As the name of something."""
+        return self.text if self.written is None else self.written
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class _Scan:
     def _ref(self, argument: Node) -> None:
         if not isinstance(argument, ScalarNode):
             self._fail(f"Ref takes a literal name, not {kind(argument)}", argument.place)
-        self._known(argument.text, argument.place, function="Ref")
+        self._known(argument.name, argument.place, function="Ref")
 
     def _get_att(self, argument: Node) -> None:
         target = argument
@@ -110,7 +110,7 @@ class _Scan:
             target = argument.items[0]
         if not isinstance(target, ScalarNode):
             self._fail(f"Fn::GetAtt takes a literal logical id, not {kind(target)}", target.place)
-        name = target.text.split(".", 1)[0] if target is argument else target.text
+        name = target.name.split(".", 1)[0] if target is argument else target.name
         self._known_resource(name, target.place, function="Fn::GetAtt")
 
     def _sub(self, argument: Node) -> None:
@@ -142,25 +142,25 @@ class _Scan:
         if not isinstance(name, ScalarNode):
             self._fail(f"Fn::If takes the literal name of a condition, not {kind(name)}", name.place)
         conditions = self._template.section("Conditions").entries
-        if name.text not in conditions:
-            self._unknown("condition", name.text, list(conditions), name.place, function="Fn::If")
+        if name.name not in conditions:
+            self._unknown("condition", name.name, list(conditions), name.place, function="Fn::If")
 
     def _known(self, name: str, place: Place, *, function: str) -> None:
         if name in PSEUDO_PARAMETERS or name in self._parameters:
             return
         if not self._in_condition:
-            self._known_resource(name, place, function=function)
+            self._known_resource(name, place, function=function, is_attribute=False)
         elif name in self._resources:
             self._fail(f"{function}: a condition cannot depend on the resource {name}", place)
         else:
             self._unknown("parameter", name, [*self._parameters, *PSEUDO_PARAMETERS], place, function=function)
 
-    def _known_resource(self, name: str, place: Place, *, function: str) -> None:
+    def _known_resource(self, name: str, place: Place, *, function: str, is_attribute: bool = True) -> None:
         if self._in_condition:
             self._fail(f"{function}: a condition cannot depend on a resource", place)
         if name not in self._resources:
-            known = [*self._resources, *self._parameters, *PSEUDO_PARAMETERS]
-            noun = "resource" if function == "Fn::GetAtt" else "resource or parameter"
+            known = [*self._resources] if is_attribute else [*self._resources, *self._parameters, *PSEUDO_PARAMETERS]
+            noun = "resource" if is_attribute else "resource or parameter"
             self._unknown(noun, name, known, place, function=function)
 
     def _unknown(self, noun: str, name: str, known: list[str], place: Place, *, function: str) -> NoReturn:

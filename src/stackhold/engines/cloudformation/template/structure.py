@@ -59,6 +59,13 @@ def text_of(template: Template, node: Node, *, what: str, logical_id: str) -> st
     raise template.error(f"{what} must be text, not {kind(node)}", node.place, logical_id=logical_id)
 
 
+def name_of(template: Template, node: Node, *, what: str, logical_id: str) -> str:
+    """The literal name of something. Raises `TemplateError` for anything else."""
+    if isinstance(node, ScalarNode):
+        return node.name
+    raise template.error(f"{what} must be a name, not {kind(node)}", node.place, logical_id=logical_id)
+
+
 def _check_sections(template: Template) -> None:
     root = template.root
     for name, place in root.keys.items():

@@ -200,7 +200,7 @@ class _Composer:
             node = self._alias(event.anchor or "", 0, place).node
             if not isinstance(node, ScalarNode):
                 self._fail("a key must be text", place)
-            return node.text
+            return node.name
         if not isinstance(event, events.ScalarEvent) or event.tag not in (None, "!", f"{_CORE}str"):
             self._fail("a key must be text", place)
         if event.implicit[0] and event.value in _NULL:
@@ -234,7 +234,7 @@ class _Composer:
             self._fail("null values are not allowed in templates", place)
         if text in _TRUE or text in _FALSE:
             value = text in _TRUE
-            return ScalarNode("true" if value else "false", value, place)
+            return ScalarNode("true" if value else "false", value, place, text)
         if _NUMBER.fullmatch(text):
             node = number(text, place)
             if isinstance(node.value, str):
