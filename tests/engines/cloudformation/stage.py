@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from stackhold.engines.cloudformation.resources.handler import Context, Want
     from stackhold.engines.cloudformation.values import Lookup, Props
+    from stackhold.model.events import EventKind
     from stackhold.ports.engine import WorkResult
 
 THING = TypeName("Test::Fake::Thing")
@@ -179,6 +181,13 @@ class Stage:
     def names(self) -> set[str]:
         """What exists, by the part of its name that is the logical id."""
         return {name.split("-")[1] if name.startswith("shop-") else name for name in self.cloud.things}
+
+    def wait_told(self, kind: EventKind) -> None:
+        """Wait until an event of this kind was told."""
+        until = time.monotonic() + 20
+        while not any(event.kind is kind for event in tuple(self.run.events)):
+            assert time.monotonic() < until, f"{kind} was never told"
+            time.sleep(0.001)
 
     def value(self, logical_id: str) -> Any:
         """The value of a recorded thing as the cloud has it."""

@@ -179,6 +179,7 @@ def test_what_is_in_flight_finishes_before_going_back() -> None:
     stage.cloud.refuse("CreateThing", "b")
     running = stage.in_thread(A={"Name": "a"}, B={"Name": "b"}, C={"Name": "c", "after": ["A"]})
     gate.wait_reached()
+    stage.wait_told(EventKind.OPERATION_FAILED)
     gate.open()
     assert running.result().exit_code is ExitCode.FAILED
     assert not stage.cloud.things
@@ -234,3 +235,16 @@ def test_an_output_without_a_value_goes_back_before_the_clean_up() -> None:
     assert result.exit_code is ExitCode.FAILED
     assert set(stage.cloud.things) == {"a"}
     assert "output Gone has no value" in result.error
+
+
+def test_a_half_made_resource_that_will_not_go_is_recorded_as_to_be_deleted() -> None:
+    stage = Stage(handler=ThingHandler(calls_after_create=1))
+    stage.cloud.refuse("UpdateThing", "a")
+    stage.cloud.refuse("DeleteThing", "a")
+    result = stage.deploy(A={"Name": "a"})
+    assert result.exit_code is ExitCode.PARTLY
+    assert not result.record_gone
+    assert [item.resource.physical_id for item in stage.run.record.pending_deletes] == ["a"]
+    stage.begin()
+    assert stage.destroy().record_gone
+    assert not stage.cloud.things

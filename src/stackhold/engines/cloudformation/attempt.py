@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from stackhold.engines.cloudformation.patience import Trace
 from stackhold.model.codec import resource_document
@@ -28,6 +28,9 @@ class Verb(StrEnum):
     """Only the record changed."""
     NOTHING = "NOTHING"
     """Nothing had to be done after all."""
+
+
+_NAMED: Final = frozenset({Verb.CREATE, Verb.UPDATE, Verb.REPLACE, Verb.DELETE})
 
 
 @dataclass(slots=True)
@@ -61,6 +64,13 @@ class Attempt:
             return self.change.type
         assert self.before is not None
         return self.before.type
+
+    @property
+    def operation(self) -> str:
+        """As events and summaries call it: what was done, else what was planned."""
+        if self.verb in _NAMED or self.change is None:
+            return self.verb.value.lower()
+        return self.change.action.value
 
     @property
     def physical_id(self) -> PhysicalId | None:

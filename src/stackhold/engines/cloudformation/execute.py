@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Final
 from stackhold.engines.cloudformation.attempt import Attempt, Verb, journal_operation
 from stackhold.engines.cloudformation.baseline import Baseline
 from stackhold.engines.cloudformation.cleanup import Removal, Removed, remove_all
-from stackhold.engines.cloudformation.goback import Undone, WentBack, go_back, look_command, remove_half_made
+from stackhold.engines.cloudformation.goback import (
+    Undone,
+    WentBack,
+    go_back,
+    keep_half_made,
+    look_command,
+    remove_half_made,
+)
 from stackhold.engines.cloudformation.known import Known
 from stackhold.engines.cloudformation.operations import Operations, is_forward, is_instant
 from stackhold.engines.cloudformation.outputs import resolve_outputs
@@ -81,7 +88,9 @@ class DeployExecution:
         problem = self._first_problem(walked) or (self._resolve_outputs() if walked.is_complete else "")
         stop = self._bench.run.stopping()
         if not problem and walked.is_complete:
-            return self._complete(baseline)
+            removals = self._removals()
+            if self._is_saved(removals):
+                return self._complete(baseline, removals)
         self._settle_marks(walked)
         if stop is not None or not problem:
             return self._stopped(walked, problem)
@@ -114,6 +123,7 @@ class DeployExecution:
             crew=self._crew,
             stopping=self._bench.run.stopping,
             is_instant=lambda name: is_instant(changes[name]),
+            is_held=self._operations.has_failed,
         )
         return walked, baseline
 
@@ -125,11 +135,17 @@ class DeployExecution:
             return str(error)
         return ""
 
-    def _complete(self, baseline: Baseline) -> WorkResult:
-        bench, plan = self._bench, self._plan
-        removals = self._removals()
+    def _is_saved(self, removals: list[Removal]) -> bool:
+        """Whether the new ids of replaced resources are safe, so that the old ones may go."""
         if any(removal.is_pending for removal in removals):
-            bench.save(confirmed=True)
+            try:
+                self._bench.save(confirmed=True)
+            except StoodDown:
+                return False
+        return True
+
+    def _complete(self, baseline: Baseline, removals: list[Removal]) -> WorkResult:
+        bench, plan = self._bench, self._plan
         baseline.start_all()
         removed = remove_all(bench, removals, old_needs=plan.old_needs, crew=self._crew, demotes=True)
         baseline.finish(self._known, self._operations.attempts, bench.run.stopping)
@@ -226,6 +242,8 @@ class DeployExecution:
 
     def _stopped(self, walked: Walked[LogicalId], problem: str) -> WorkResult:
         """A stop: nothing is undone. The journal says what was done, and what may have been."""
+        for name in walked.failed:
+            keep_half_made(self._bench, self._operations.attempts[name])
         done = self._done()
         nothing_done = not done and not walked.in_flight
         return WorkResult(

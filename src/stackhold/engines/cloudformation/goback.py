@@ -139,8 +139,12 @@ class _GoBack:
         if found is None:
             return Undone.UNTOUCHED
         bench.touched.forget(found.physical_id)
-        handler = bench.handler(found)
-        handler.delete(bench.context(trace), found.physical_id, dict(found.properties))
+        try:
+            bench.handler(found).delete(bench.context(trace), found.physical_id, dict(found.properties))
+        except Exception as error:
+            if attempt.after is None:
+                _keep_for_later(bench, attempt, found, f"its create failed, and so did its removal: {error}")
+            raise
         if attempt.verb is Verb.CREATE:
             bench.save(DropResource(attempt.logical_id))
             self._known.drop(attempt.logical_id)
@@ -281,12 +285,22 @@ def remove_half_made(bench: Bench, attempt: Attempt) -> str | None:
         bench.handler(found).delete(bench.context(), found.physical_id, dict(found.properties))
     except Exception as error:
         reason = f"its create failed, and so did its removal: {error}"
-        bench.save(DropResource(attempt.logical_id), AddPendingDelete(PendingDelete(attempt.logical_id, found, reason)))
-        bench.mark(attempt.logical_id, IntentState.DONE)
+        _keep_for_later(bench, attempt, found, reason)
         return reason
-    bench.save(DropResource(attempt.logical_id))
     bench.mark(attempt.logical_id, IntentState.DONE)
     return None
+
+
+def keep_half_made(bench: Bench, attempt: Attempt) -> None:
+    """Record what an unfinished create is known to have made as to be deleted, when nothing is undone now."""
+    if attempt.after is None and attempt.trace.changes and attempt.trace.physical_id:
+        made = _as_record(attempt, PhysicalId(attempt.trace.physical_id))
+        _keep_for_later(bench, attempt, made, "its create did not come to its end")
+
+
+def _keep_for_later(bench: Bench, attempt: Attempt, found: ResourceRecord, reason: str) -> None:
+    bench.save(AddPendingDelete(PendingDelete(attempt.logical_id, found, reason)))
+    bench.mark(attempt.logical_id, IntentState.DONE)
 
 
 def look_command(bench: Bench, attempt: Attempt) -> str:

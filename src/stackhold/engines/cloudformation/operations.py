@@ -71,7 +71,7 @@ class Operations:
                 logical_id,
                 str(error),
                 type=change.type,
-                operation=_operation_name(attempt),
+                operation=attempt.operation,
                 durationMs=attempt.ended - attempt.began,
             )
             raise
@@ -79,6 +79,10 @@ class Operations:
         if attempt.verb is not Verb.NOTHING:
             self._tell_done(attempt)
         bench.mark(logical_id, IntentState.DONE)
+
+    def has_failed(self) -> bool:
+        """Whether one has failed, even if the walk has not heard of it yet."""
+        return self._cut.is_set()
 
     def is_cut(self) -> bool:
         """Whether waits for slow resources are cut short: the run stops, or something has failed."""
@@ -257,7 +261,7 @@ class Operations:
             EventKind.OPERATION_STARTED,
             attempt.logical_id,
             type=change.type,
-            operation=_operation_name(attempt),
+            operation=attempt.operation,
             **({"physicalId": attempt.before.physical_id} if attempt.before else {}),
         )
         return bench.handler_of(change.type, change.route), bench.context(attempt.trace)
@@ -302,17 +306,10 @@ class Operations:
             attempt.logical_id,
             "still settling" if record and record.is_settling else "",
             type=attempt.type,
-            operation=_operation_name(attempt),
+            operation=attempt.operation,
             durationMs=attempt.ended - attempt.began,
             **({"physicalId": record.physical_id} if record else {}),
         )
-
-
-def _operation_name(attempt: Attempt) -> str:
-    """As events call it: what is being done, else what was planned."""
-    if attempt.verb in {Verb.CREATE, Verb.UPDATE, Verb.REPLACE}:
-        return attempt.verb.value.lower()
-    return attempt.change.action.value if attempt.change else attempt.verb.value.lower()
 
 
 def _keeps_its_name(handler: Handler, recorded: ResourceRecord, properties: Props) -> bool:

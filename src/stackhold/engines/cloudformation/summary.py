@@ -50,7 +50,7 @@ def told(attempt: Attempt) -> dict[str, Any]:
     """One operation and how it ended."""
     entry: dict[str, Any] = {
         "type": attempt.type,
-        "operation": attempt.verb.value.lower(),
+        "operation": attempt.operation,
         "outcome": "failed" if attempt.error else ("done" if attempt.ended else "unknown"),
         "durationMs": max(attempt.ended - attempt.began, 0),
     }

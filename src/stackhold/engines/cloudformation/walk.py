@@ -160,16 +160,17 @@ def walk(
     stopping: Callable[[], Stop | None],
     goes_on: bool = False,
     is_instant: Callable[[Node], bool] = lambda node: False,
+    is_held: Callable[[], bool] = lambda: False,
 ) -> Walked[Node]:
     """Do every node after those it needs (needs outside of the graph count as done).
 
     `goes_on`: after a failure, what does not need the failed one is still done. Instant nodes are done in this
-    thread. Returns when nothing is in flight, or when the stop is over.
+    thread. Nothing starts while the walk is held, which a node may bring about before its failure is reported. Returns when nothing is in flight, or when the stop is over.
     """
     state = _Walk(needs, work, crew=crew)
 
     def may_start() -> bool:
-        return stopping() is None and (goes_on or not state.walked.failed)
+        return stopping() is None and not is_held() and (goes_on or not state.walked.failed)
 
     state.start_ready(may_start, is_instant)
     while state.flying:
