@@ -50,7 +50,11 @@ def effective_parameters(template: Template, inputs: Inputs) -> Parameters:
     return Parameters(
         values={name: _value(template, declared[name], text, inputs) for name, text in texts.items()},
         recorded=texts,
-        reused=tuple(name for name in declared if name not in inputs.parameters and name in inputs.recorded_parameters),
+        reused=tuple(
+            name
+            for name in declared
+            if name not in inputs.parameters and inputs.recorded_parameters.get(name) is not None
+        ),
     )
 
 

@@ -137,6 +137,7 @@ class _Composer:
             return self._alias(event.anchor or "", depth, place)
         if depth > MAX_DEPTH:
             self._fail(f"nested deeper than {MAX_DEPTH} levels", place)
+        self._check_tag(event.tag, place)
         anchor = event.anchor
         if anchor:
             self._open.add(anchor)
@@ -245,18 +246,21 @@ class _Composer:
     def _tagged(self, event: Any, built: _Built, place: Place) -> _Built:
         """A short tag's node wrapped into the function that it stands for."""
         tag: str | None = event.tag
-        if tag is None or tag == "!":
-            return built
-        if tag.startswith(_CORE):
-            if tag[len(_CORE) :] not in ("str", "int", "float", "bool", "seq", "map"):
-                self._fail(f"the tag !!{tag[len(_CORE) :]} is not supported", place)
+        if tag is None or tag == "!" or tag.startswith(_CORE):
             return built
         name = tag.removeprefix("!")
-        if name not in _BARE_TAGS and name not in _TAGS:
-            self._fail(f"unknown tag {tag}", place)
         key = name if name in _BARE_TAGS else f"Fn::{name}"
         node = MapNode({key: built.node}, place, {key: place})
         return _Built(node, built.size + 1, built.depth + 1)
+
+    def _check_tag(self, tag: str | None, place: Place) -> None:
+        if tag is None or tag == "!":
+            return
+        if tag.startswith(_CORE):
+            if tag[len(_CORE) :] not in ("str", "int", "float", "bool", "seq", "map"):
+                self._fail(f"the tag !!{tag[len(_CORE) :]} is not supported", place)
+        elif tag.removeprefix("!") not in _BARE_TAGS | _TAGS:
+            self._fail(f"unknown tag {tag}", place)
 
     def _fail(self, message: str, place: Place) -> NoReturn:
         raise TemplateError(message, file=self._file, line=place.line, column=place.column)
