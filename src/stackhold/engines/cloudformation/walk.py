@@ -165,7 +165,8 @@ def walk(
     """Do every node after those it needs (needs outside of the graph count as done).
 
     `goes_on`: after a failure, what does not need the failed one is still done. Instant nodes are done in this
-    thread. Nothing starts while the walk is held, which a node may bring about before its failure is reported. Returns when nothing is in flight, or when the stop is over.
+    thread. Nothing starts while the walk is held, which a node may bring about before its failure is reported.
+    Returns when nothing is in flight, or when the stop is over.
     """
     state = _Walk(needs, work, crew=crew)
 
