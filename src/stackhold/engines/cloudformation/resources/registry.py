@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _HANDLERS: Final[Mapping[str, str]] = {
     "AWS::ApiGatewayV2::Api": "apigatewayv2:Api",
-    "AWS::ApiGatewayV2::Integration": "apigatewayv2:Integration",
-    "AWS::ApiGatewayV2::Route": "apigatewayv2:Route",
+    "AWS::ApiGatewayV2::Integration": "apigatewayv2_routes:Integration",
+    "AWS::ApiGatewayV2::Route": "apigatewayv2_routes:Route",
     "AWS::ApiGatewayV2::Stage": "apigatewayv2:Stage",
     "AWS::DynamoDB::Table": "dynamodb:Table",
     "AWS::EC2::EIP": "ec2_gateways:Eip",
