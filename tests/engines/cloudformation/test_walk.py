@@ -1,0 +1,86 @@
+"""Walking a graph: every node once, after its needs; failures, stops, and the two ways to turn a graph."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stackhold.engines.cloudformation.walk import Crew, near_needs, turned, walk
+from stackhold.model.run import StopCause
+from stackhold.ports.engine import Stop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> dict[int, set[int]]:
+    count = draw(st.integers(1, 15))
+    return {node: set(draw(st.lists(st.integers(0, node - 1), max_size=4))) if node else set() for node in range(count)}
+
+
+@settings(deadline=None, max_examples=60)
+@given(graphs(), st.integers(1, 8), st.sets(st.integers(0, 14), max_size=3))
+def test_every_node_ends_once_after_its_needs_and_only_what_needs_a_failed_one_is_held_back(
+    graph: dict[int, set[int]], size: int, failing: set[int]
+) -> None:
+    seen: list[int] = []
+    lock = threading.Lock()
+
+    def work(node: int, release: Callable[[], None]) -> None:
+        with lock:
+            seen.append(node)
+        if node in failing:
+            raise ValueError(node)
+
+    crew = Crew(size)
+    walked = walk(graph, work, crew=crew, stopping=lambda: None, goes_on=True)
+    crew.dismiss()
+    assert len(seen) == len(set(seen))
+    assert sorted([*walked.done, *walked.failed, *walked.not_started]) == sorted(graph)
+    assert set(walked.failed) <= failing
+    assert all(need in walked.done for node in walked.done for need in graph[node])
+    assert all(not graph[node] <= set(walked.done) for node in walked.not_started)
+
+
+def test_without_going_on_nothing_starts_after_a_failure() -> None:
+    def work(node: str, release: Callable[[], None]) -> None:
+        if node == "a":
+            raise ValueError(node)
+
+    walked = walk({"a": (), "b": ("a",), "c": ("b",)}, work, crew=Crew(1), stopping=lambda: None)
+    assert list(walked.failed) == ["a"]
+    assert walked.not_started == ["b", "c"]
+
+
+def test_a_stop_that_is_over_leaves_what_hangs_in_flight() -> None:
+    hang = threading.Event()
+    stop = Stop(StopCause.SIGTERM, is_over=True)
+    stops: list[Stop] = []
+
+    def work(node: str, release: Callable[[], None]) -> None:
+        stops.append(stop)
+        hang.wait(20)
+
+    walked = walk({"a": ()}, work, crew=Crew(1), stopping=lambda: stops[0] if stops else None)
+    hang.set()
+    assert walked.in_flight == {"a"}
+    assert not walked.is_complete
+
+
+def test_a_cycle_ends_the_walk_instead_of_hanging_it() -> None:
+    walked = walk({"a": ("b",), "b": ("a",)}, lambda node, release: None, crew=Crew(1), stopping=lambda: None)
+    assert walked.not_started == ["a", "b"]
+
+
+@given(graphs())
+def test_a_graph_turned_twice_is_itself(graph: dict[int, set[int]]) -> None:
+    assert turned(turned(graph)) == graph
+
+
+def test_needs_are_seen_through_what_is_not_in_the_graph() -> None:
+    needs = {"c": {"b"}, "b": {"a"}, "d": {"c", "b"}}
+    assert near_needs(["a", "c", "d"], needs) == {"a": set(), "c": {"a"}, "d": {"a", "c"}}
