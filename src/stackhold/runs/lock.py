@@ -146,9 +146,10 @@ class RunLock:
             raise StoreUnanswered(f"{self._keys.lock} is being renewed and could not be released", key=self._keys.lock)
         try:
             hold = self._delete() if self._version is not None else Hold(is_ours=True)
+            self._version = None
             if self._was_unanswered:
                 self._remove_late()
-            self._version = None
+                self._was_unanswered = False
             return hold
         finally:
             self._writing.release()
@@ -286,6 +287,7 @@ class _Acquisition:
                 case rules.Verdict.WAIT:
                     assert isinstance(found, Stored)
                     self._wait(found, held)
+                    requests = 0
                     found = self._lock._store.read(self._lock._keys.lock)
                 case rules.Verdict.ACQUIRE | rules.Verdict.TAKE_OVER:
                     requests += 1
