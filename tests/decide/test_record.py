@@ -1,0 +1,79 @@
+"""Changes to the record, and what makes each write of it unlike every other."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stackhold.decide.record import apply_changes, has_same_resources, next_generation, next_version, unsaved_ids
+from stackhold.model.codec import encode_record
+from stackhold.model.ids import LockId, LogicalId, PhysicalId, Region, StackName, TypeName
+from stackhold.model.instant import Instant
+from stackhold.model.record import (
+    AddPendingDelete,
+    DropPendingDelete,
+    DropResource,
+    PendingDelete,
+    RecordChange,
+    ResourceRecord,
+    SetResource,
+    SetStack,
+    StateRecord,
+)
+
+EMPTY = StateRecord(StackName("Shop"), Region("eu-west-1"))
+names = st.sampled_from("ABC").map(LogicalId)
+resources = st.builds(
+    ResourceRecord,
+    physical_id=st.sampled_from(["p-1", "p-2"]).map(PhysicalId),
+    type=st.just(TypeName("T::T::T")),
+    properties=st.just({}),
+)
+changes: st.SearchStrategy[RecordChange] = st.one_of(
+    st.builds(SetResource, names, resources),
+    st.builds(DropResource, names),
+    st.builds(AddPendingDelete, st.builds(PendingDelete, names, resources)),
+    st.builds(DropPendingDelete, names, st.sampled_from(["p-1", "p-2"]).map(PhysicalId)),
+    st.builds(SetStack, outputs=st.none() | st.just({"o": 1}), lineage=st.none() | st.just("l")),
+)
+
+
+@given(st.lists(changes, max_size=12))
+def test_making_changes_again_changes_nothing_more(batch: list[RecordChange]) -> None:
+    once = apply_changes(EMPTY, batch)
+    assert apply_changes(once, batch) == once
+
+
+@given(st.lists(changes, max_size=12), st.integers(0, 12))
+def test_two_batches_are_one(batch: list[RecordChange], cut: int) -> None:
+    assert apply_changes(apply_changes(EMPTY, batch[:cut]), batch[cut:]) == apply_changes(EMPTY, batch)
+
+
+@given(st.lists(changes, max_size=12))
+def test_every_set_resource_that_was_not_dropped_is_named_when_it_cannot_be_saved(batch: list[RecordChange]) -> None:
+    record = apply_changes(EMPTY, batch)
+    unsaved = unsaved_ids(batch)
+    for logical_id, resource in record.resources.items():
+        assert f"{logical_id} {resource.physical_id}" in unsaved
+
+
+@given(st.none() | st.integers(0, 2**40), st.integers(1, 2**42))
+def test_a_generation_rises_over_the_replaced_one_and_over_the_time(before: int | None, locked_at: int) -> None:
+    replaced = None if before is None else StateRecord(EMPTY.stack, EMPTY.region, generation=before)
+    generation = next_generation(replaced, locked_at=Instant(locked_at))
+    assert generation > (before or 0) or generation == 1
+    assert generation >= locked_at // 1000
+
+
+def test_no_two_writes_have_equal_bytes() -> None:
+    one = next_version(EMPTY, lock_id=LockId("a"), generation=1, now=Instant(5))
+    again = next_version(one, lock_id=LockId("a"), generation=1, now=Instant(5))
+    other_run = next_version(EMPTY, lock_id=LockId("b"), generation=1, now=Instant(5))
+    assert len({encode_record(record) for record in (EMPTY, one, again, other_run)}) == 4
+
+
+@given(st.lists(changes, max_size=6))
+def test_an_absent_record_has_no_resources(batch: list[RecordChange]) -> None:
+    record = apply_changes(EMPTY, batch)
+    assert has_same_resources(record, record)
+    assert has_same_resources(None, record) == (not record.resources)
