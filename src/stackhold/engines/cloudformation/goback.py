@@ -105,7 +105,7 @@ class _GoBack:
             bench.tell(
                 EventKind.OPERATION_DONE,
                 logical_id,
-                self.result.reasons.get(logical_id, "") or undone.value,
+                f"{undone.value} {self.result.reasons.get(logical_id, '')}".rstrip(),
                 type=attempt.type,
                 operation="go back",
                 outcome=undone.value,
@@ -201,8 +201,7 @@ class _GoBack:
         bench.save(SetResource(attempt.logical_id, record))
         bench.touched.add(made.physical_id, made.attributes)
         self.result.reasons[attempt.logical_id] = (
-            f"created again as {made.physical_id}: its type demands that the old one goes first, and what it held is "
-            "lost"
+            f"as {made.physical_id}: its type demands that the old one goes first, and what it held is lost"
         )
         return Undone.RECREATED
 
@@ -214,7 +213,7 @@ class _GoBack:
     def _kept_message(self, attempt: Attempt, record: ResourceRecord) -> str:
         stack, region = self._bench.run.identity.stack, self._bench.run.identity.region
         return (
-            f"kept in the cloud as {record.physical_id} (DeletionPolicy Retain), no longer in the record; take it in "
+            f"as {record.physical_id} (DeletionPolicy Retain), no longer in the record; take it in "
             f"again with: stackhold import {stack} {attempt.logical_id}={record.physical_id} --region {region}"
         )
 
@@ -224,7 +223,8 @@ def go_back(bench: Bench, plan: Plan, known: Known, attempts: Mapping[LogicalId,
     work = _GoBack(bench, plan, known)
     undoing = {name: attempt for name, attempt in attempts.items() if attempt.verb is not Verb.NOTHING}
     order = turned(near_needs(undoing.keys(), plan.needs))
-    bench.tell(EventKind.GOING_BACK, message=f"undoing {len(undoing)} operations", operations=len(undoing))
+    count = sum(attempt.after is not None or attempt.trace.left_something for attempt in undoing.values())
+    bench.tell(EventKind.GOING_BACK, message=f"undoing {count} operations", operations=count)
 
     def undo(logical_id: LogicalId, release: Callable[[], None]) -> None:
         work.undo(undoing[logical_id])

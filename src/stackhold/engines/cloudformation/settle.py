@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stackhold.model.ids import PhysicalId
     from stackhold.ports.clock import Clock
 
-FIRST_POLL_MS: Final = 200
+FIRST_POLL_MS: Final = 150
 LONGEST_PAUSE_MS: Final = 5_000
 
 
