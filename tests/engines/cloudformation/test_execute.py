@@ -372,3 +372,19 @@ def test_many_resources_are_done_without_much_work_per_resource(count: int) -> N
     stage = Stage()
     assert stage.deploy(**{f"R{number}": {} for number in range(count)}).outcome is Outcome.SUCCEEDED
     assert len(stage.cloud.things) == count
+
+
+def test_the_summary_has_every_resource_and_names_only_real_failures() -> None:
+    stage = Stage().has(A={"Name": "a"}, B={"Name": "b", "Uses": ref("A")}, C={"Name": "c"})
+    gate = stage.cloud.hold("DeleteThing", "b")
+    stage.cloud.refuse("DeleteThing", "c", code="Denied")
+    running = stage.in_thread(D={"Name": "d"})
+    gate.wait_reached()
+    stage.wait_told(EventKind.OPERATION_FAILED)
+    stage.run.stop()
+    gate.open()
+    summary = running.result().summary
+    assert summary["counts"] == {"create": 1, "delete": 1, "left": 1, "not tried": 1}
+    failures = summary["failures"]
+    assert isinstance(failures, list)
+    assert [each["logicalId"] for each in failures] == ["C"]

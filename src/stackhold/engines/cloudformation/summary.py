@@ -36,14 +36,13 @@ def _removed_entries(removed: Removed) -> Iterable[dict[str, Any]]:
             "outcome": "done",
             "physicalId": kept.resource.physical_id,
         }
-    for (logical_id, physical_id), reason in removed.left.items():
-        yield {
-            "logicalId": logical_id,
-            "operation": "delete",
-            "outcome": "left",
-            "physicalId": physical_id,
-            "error": reason,
-        }
+    for key, reason in removed.left.items():
+        entry = {"logicalId": key[0], "operation": "delete", "physicalId": key[1]}
+        yield (
+            {**entry, "outcome": "not tried"}
+            if key in removed.untouched
+            else {**entry, "outcome": "left", "error": reason}
+        )
 
 
 def told(attempt: Attempt) -> dict[str, Any]:
