@@ -6,7 +6,7 @@ import pytest
 
 from stackhold.cli.settings import Settings, load_settings
 from stackhold.cli.store_address import BucketAddress, DirectoryAddress
-from stackhold.errors import InputError
+from stackhold.errors import InputError, PolicyInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,3 +96,22 @@ def test_what_names_no_store_is_refused(tmp_path: Path, state: str) -> None:
 def test_a_prefix_that_could_leave_its_place_is_refused(tmp_path: Path, prefix: str) -> None:
     with pytest.raises(InputError, match="--state-prefix: "):
         load(tmp_path, flags={"state_prefix": prefix})
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        ({"lock_ttl": "4s", "lock_renew": "2s"}, r"renewal interval \(2 s, from --lock-renew\) must be below half"),
+        (
+            {"lock_ttl": "3m"},
+            r"\(2 m 0 s, the built-in default\) must be below half of its ttl \(3 m 0 s, from --lock-ttl",
+        ),
+        ({"lock_renew": "0"}, "must be below half"),
+        ({"grace": "0"}, "the grace"),
+    ],
+)
+def test_lock_times_that_cannot_keep_a_lock_are_refused(
+    tmp_path: Path, flags: Mapping[str, str | None], reason: str
+) -> None:
+    with pytest.raises(PolicyInvalid, match=reason):
+        load(tmp_path, flags=flags)

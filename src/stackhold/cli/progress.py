@@ -112,8 +112,10 @@ class LiveReporter:
             return
         line = event_line(event)
         if line is not None:
+            from rich.text import Text
+
             try:
-                self._console.print(line, style=_STYLES.get(event.kind, ""), markup=False, highlight=False)
+                self._console.print(Text(line, style=_STYLES.get(event.kind, "")), soft_wrap=True)
             except (OSError, ValueError):
                 self.close()
 

@@ -129,8 +129,23 @@ def event_line(event: Event, *, is_verbose: bool = False) -> str | None:
         return f"{at}  {_operation_line(event)}"
     if event.kind is EventKind.WARNING:
         return f"{at}  warning: {printable(event.message)}"
-    said = waiting_text(event) if event.kind is EventKind.LOCK_WAITING else event.message
-    return f"{at}  {printable(said or event.kind.value)}"
+    said = _said(event)
+    return f"{at}  {printable(said)}" if said else None
+
+
+def _said(event: Event) -> str:
+    match event.kind:
+        case EventKind.LOCK_WAITING:
+            return waiting_text(event)
+        case EventKind.LOCK_ACQUIRED:
+            return "took the lock"
+        case EventKind.PLANNED:
+            steps = count(event, "steps")
+            return f"planned {steps} step" + ("" if steps == 1 else "s")
+        case EventKind.RUN_STARTED | EventKind.RUN_FINISHED:
+            return ""
+        case _:
+            return event.message or event.kind.value
 
 
 def waiting_text(event: Event) -> str:

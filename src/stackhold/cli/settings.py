@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stackhold.cli.durations import parse_duration
 from stackhold.cli.store_address import StoreAddress, parse_prefix, parse_store
-from stackhold.errors import InputError
-from stackhold.model.instant import MINUTE, SECOND, Millis, Span
+from stackhold.errors import InputError, PolicyInvalid
+from stackhold.model.instant import MINUTE, SECOND, Millis, Span, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -81,6 +81,9 @@ def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str]
         found = sources.find(name, lambda text, _: parse_duration(text))
         return Span(found.value, found.source) if found else Span(default)
 
+    ttl, renew = span("lock_ttl", DEFAULT_LOCK_TTL), span("lock_renew", DEFAULT_LOCK_RENEW)
+    grace = span("grace", DEFAULT_GRACE)
+    _check_lock_times(ttl=ttl, renew=renew, grace=grace)
     wait = sources.find("lock_timeout", lambda text, _: parse_duration(text))
     return Settings(
         store=sources.find("state", store) or Setting(parse_store("file:.stackhold", base=cwd, cwd=cwd)),
@@ -89,9 +92,9 @@ def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str]
         profile=_optional(sources.find("profile", lambda text, _: text)),
         deadline=span("deadline", DEFAULT_DEADLINE),
         lock_timeout=Span(wait.value, wait.source) if wait else None,
-        grace=span("grace", DEFAULT_GRACE),
-        lock_ttl=span("lock_ttl", DEFAULT_LOCK_TTL),
-        lock_renew=span("lock_renew", DEFAULT_LOCK_RENEW),
+        grace=grace,
+        lock_ttl=ttl,
+        lock_renew=renew,
         allow_network_dir=_truth(sources.find("allow_network_dir", lambda text, _: _parse_bool(text))),
     )
 
@@ -121,6 +124,21 @@ def read_file(path: Path) -> Mapping[str, str]:
 def flag_name(setting: str) -> str:
     """The flag of a setting: `--lock-timeout` for `lock_timeout`."""
     return "--" + setting.replace("_", "-")
+
+
+def _check_lock_times(*, ttl: Span, renew: Span, grace: Span) -> None:
+    """A holder needs two chances to renew before it must stand down; a grace of nothing could save nothing."""
+    if not 0 < renew.ms * 2 < ttl.ms:
+        raise PolicyInvalid(
+            f"the lock's renewal interval ({_span_words(renew)}) must be below half of its ttl ({_span_words(ttl)})",
+            hint="Lower --lock-renew or raise --lock-ttl.",
+        )
+    if grace.ms <= 0:
+        raise PolicyInvalid(f"the grace ({_span_words(grace)}) must be longer than nothing")
+
+
+def _span_words(span: Span) -> str:
+    return f"{words(span.ms)}, {f'from {span.source}' if span.source else 'the built-in default'}"
 
 
 @dataclass(frozen=True, slots=True)

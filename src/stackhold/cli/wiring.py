@@ -52,9 +52,15 @@ class Wiring:
     @cached_property
     def session(self) -> AwsSession:
         """The AWS session that flags, environment and profile describe."""
-        from stackhold.adapters.aws import AwsSession
+        from stackhold.adapters.aws import AwsSession, Timeouts
+        from stackhold.decide.fence import margins
 
-        return AwsSession(region=self.settings.region.value, profile=self.settings.profile.value, clock=self.clock)
+        return AwsSession(
+            region=self.settings.region.value,
+            profile=self.settings.profile.value,
+            clock=self.clock,
+            timeouts=Timeouts.within(margins(self.settings.lock_ttl.ms).call_budget_ms),
+        )
 
     @cached_property
     def store(self) -> Store:

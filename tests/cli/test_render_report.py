@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stackhold.cli.render_errors import of_error, of_unexpected, printable
+from stackhold.cli.render_report import report_document, report_text, trouble_text
+from stackhold.errors import AwsError, LockHeld, TemplateError
+from stackhold.model.exit_codes import ExitCode
+from stackhold.model.ids import Region, RunId, StackName
+from stackhold.model.record import StateRecord
+from stackhold.model.run import Outcome, RunIdentity, StopCause
+from stackhold.runs.report import RunReport
+
+STACK, REGION = StackName("payments"), Region("eu-west-1")
+WHO = RunIdentity(RunId("r"), STACK, REGION, "deploy", "maria@b:1", "cloudformation", "0.1.0")
+RECORD = StateRecord(STACK, REGION, outputs={"Url": "https://x", "List": ["a"]}, serial=4)
+
+
+def report(outcome: Outcome = Outcome.SUCCEEDED, code: ExitCode = ExitCode.DONE, **more: Any) -> RunReport:
+    return RunReport(identity=WHO, outcome=outcome, exit_code=code, **more)
+
+
+def test_a_run_that_went_well_shows_counts_and_outputs() -> None:
+    done = report(record=RECORD, changed=True, summary={"counts": {"create": 2, "delete": 1}})
+    assert report_text(done, took_ms=12_300).splitlines() == [
+        "payments (eu-west-1): deploy succeeded in 12 s: 2 created, 1 deleted",
+        "",
+        "Outputs",
+        "  Url = https://x",
+        '  List = ["a"]',
+    ]
+    assert trouble_text(done) == ""
+
+
+def test_a_run_with_nothing_to_do_says_so() -> None:
+    assert report_text(report(is_empty=True), took_ms=5) == (
+        "payments (eu-west-1): nothing to deploy; record and template agree"
+    )
+
+
+def test_a_run_that_went_back_says_what_became_of_each_resource() -> None:
+    failed = report(
+        Outcome.FAILED,
+        ExitCode.FAILED,
+        changed=True,
+        error="F: no",
+        summary={
+            "resources": [
+                {"logicalId": "A", "operation": "create", "physicalId": "a-1", "wentBack": "deleted"},
+                {"logicalId": "B", "operation": "update", "wentBack": "left", "reason": "denied"},
+            ],
+            "failures": [{"logicalId": "F", "error": "no"}, {"logicalId": "G", "error": "also\x1b"}],
+        },
+    )
+    assert trouble_text(failed).splitlines() == [
+        "stackhold: deploy of payments (eu-west-1): F: no",
+        "  G: also\\x1b",
+        "What became of each resource:",
+        "  A (a-1)  create: deleted again",
+        "  B  update: could not be undone, it stays as it is: denied",
+        "What this run did was undone. Mend the cause and run the same deploy again.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (Outcome.INTERRUPTED, ExitCode.INTERRUPTED),
+        (Outcome.DEADLINE_EXCEEDED, ExitCode.DEADLINE),
+        (Outcome.FAILED, ExitCode.PARTLY),
+    ],
+)
+def test_a_run_that_did_a_part_says_how_to_go_on(outcome: Outcome, code: ExitCode) -> None:
+    assert "Run the same deploy again to go on" in trouble_text(report(outcome, code, changed=True))
+
+
+def test_ids_that_no_record_has_are_named() -> None:
+    lost = report(Outcome.LOCK_LOST, ExitCode.FAILED, error="the lock was lost", unsaved=("A a-1",), hint="Look.")
+    assert trouble_text(lost).splitlines()[1:] == ["These exist and are in no record:", "  A a-1", "Look."]
+
+
+def test_the_document_has_the_outcome_whatever_it_is() -> None:
+    document = report_document(
+        report(Outcome.INTERRUPTED, ExitCode.TERMINATED, cause=StopCause.CANCEL, record=RECORD), plan={"isEmpty": False}
+    )
+    assert document["outcome"] == "interrupted"
+    assert document["exitCode"] == 143
+    assert document["cause"] == "cancel"
+    assert document["serial"] == 4
+    assert document["outputs"] == {"Url": "https://x", "List": ["a"]}
+    assert document["error"] == {"kind": "RunFailed", "message": "interrupted"}
+
+
+def test_errors_show_facts_and_the_safe_next_step() -> None:
+    held = LockHeld("payments is locked", details=("holder   x", "alive    y"), hint="Nothing was changed.\n  cmd")
+    assert of_error(held).text == (
+        "stackhold: payments is locked\n  holder   x\n  alive    y\nNothing was changed.\n  cmd\n"
+    )
+    refused = AwsError(service="sqs", operation="CreateQueue", code="X", reason="no", status=400)
+    assert of_error(refused).facts["code"] == "X"
+    wrong = TemplateError("bad", file="t.yaml", line=3, column=5, logical_id="A")
+    assert of_error(wrong).text == "stackhold: t.yaml:3:5: A: bad\n"
+    assert of_error(wrong).facts["line"] == 3
+
+
+def test_an_unexpected_error_is_one_line_without_a_traceback_unless_asked_for() -> None:
+    try:
+        raise ValueError("two\nlines")
+    except ValueError as error:
+        short = of_unexpected(error, with_traceback=False).text
+        long = of_unexpected(error, with_traceback=True).text
+    assert short.splitlines()[0] == "stackhold: internal error: ValueError: two lines"
+    assert "STACKHOLD_DEBUG=1" in short
+    assert "Traceback" not in short
+    assert "Traceback" in long
+
+
+def test_text_from_outside_cannot_move_the_cursor() -> None:
+    assert printable("a\x1b[2Jb\r\n\tc\x9b") == "a\\x1b[2Jb\\x0d\n\tc\\x9b"
