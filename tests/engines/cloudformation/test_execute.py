@@ -330,6 +330,17 @@ def test_the_baseline_is_read_after_the_deploy_and_recorded() -> None:
     assert stage.run.record.resources[B].observed == {}
 
 
+def test_what_no_wait_left_gets_its_baseline_once_it_has_settled() -> None:
+    stage = Stage(options=DeployOptions(wait=False))
+    stage.cloud.make_slow("A", polls=2)
+    stage.deploy(A={"Value": 1})
+    assert stage.run.record.resources[A].observed is None
+    stage.begin()
+    stage.options = DeployOptions()
+    stage.deploy(A={"Value": 1})
+    assert stage.run.record.resources[A].observed == {"Value": 1}
+
+
 def test_a_baseline_that_cannot_be_read_is_a_warning() -> None:
     stage = Stage(options=DeployOptions())
     stage.cloud.refuse("GetThing", "a", times=9)

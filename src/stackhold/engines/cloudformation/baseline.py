@@ -14,6 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stackhold.engines.cloudformation.attempt import Verb
+from stackhold.engines.cloudformation.plan import Action
 from stackhold.engines.cloudformation.resources.handler import Handler
 from stackhold.model.events import EventKind
 from stackhold.model.record import SetResource
@@ -120,8 +121,9 @@ class Baseline:
 
 def _needs_read(attempt: Attempt) -> bool:
     record = attempt.after
+    is_awaited = attempt.change is not None and attempt.change.action is Action.WAIT
     return (
-        attempt.verb in {Verb.CREATE, Verb.UPDATE, Verb.REPLACE}
+        (is_awaited or attempt.verb in {Verb.CREATE, Verb.UPDATE, Verb.REPLACE})
         and record is not None
         and record.observed is None
         and not record.is_settling
