@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,10 +15,12 @@ from stackhold.errors import StoodDown
 from stackhold.model import codec
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.ids import LockId, LogicalId
-from stackhold.model.instant import MINUTE, SECOND
+from stackhold.model.instant import MINUTE, SECOND, Millis, Span
 from stackhold.model.record import StateRecord
 from stackhold.model.run import Outcome, StopCause
 from stackhold.ports.engine import WorkResult
+from stackhold.runs.guard import FixedWait, RunSettings
+from stackhold.runs.lock import Renewed
 from stackhold.testing.clock import FakeClock
 from stackhold.testing.engine import DONE, ScriptedEngine, create, thing
 from stackhold.testing.memory_store import Fault, StoreCall
@@ -25,6 +28,7 @@ from stackhold.testing.run_scene import KEYS, RunScene, until
 
 if TYPE_CHECKING:
     from stackhold.ports.engine import Run
+    from stackhold.testing.run_scene import Actor
 
 PARTLY = WorkResult(Outcome.FAILED, ExitCode.PARTLY, settled=False)
 
@@ -404,3 +408,99 @@ def test_an_empty_foreign_record_does_not_hide_what_we_saved() -> None:
     assert report.cause is StopCause.FOREIGN_WRITE
     assert scene.record is not None
     assert scene.record.serial > 1
+
+
+def create_new(run: Run) -> WorkResult:
+    create(run, "New")
+    return DONE
+
+
+def test_a_holder_that_wakes_after_its_successor_is_done_names_it() -> None:
+    scene = RunScene()
+    sleeper = scene.actor(owner="sleeper@h:1")
+
+    def script(run: Run) -> WorkResult:
+        create(run, "A", confirmed=True)
+        force_unlock(scene)
+        other = scene.actor(owner="other@h:2")
+        assert other.run.run(ScriptedEngine(create_new, ["New"])).exit_code is ExitCode.DONE
+        create(run, "Late")
+        return PARTLY
+
+    report = sleeper.run.run(ScriptedEngine(script, ["A", "Late"]))
+    assert (report.outcome, report.exit_code, report.holder) == (Outcome.LOCK_LOST, ExitCode.FAILED, "other@h:2")
+    assert "other@h:2 ran since" in report.error
+    assert names(scene) == {"A", "New"}
+
+
+def test_after_the_loss_there_is_one_more_save_with_everything() -> None:
+    scene = RunScene()
+    actor = scene.actor()
+    at_loss: list[int] = []
+
+    def script(run: Run) -> WorkResult:
+        create(run, "A", confirmed=True)
+        steal(scene)
+        scene.clock.advance(2 * MINUTE)
+        until(run.stopping)
+        at_loss.append(len(actor.store.calls))
+        for name in ("B", "C"):
+            with pytest.raises(StoodDown):
+                create(run, name, confirmed=True)
+        return PARTLY
+
+    actor.run.run(ScriptedEngine(script, ["A", "B", "C"]))
+    later = [call for call in actor.store.calls[at_loss[0] :] if (call.method, call.key) == ("write", KEYS.record)]
+    assert len(later) == 1
+    assert names(scene) == {"A", "B", "C"}
+
+
+def test_a_renewal_after_the_release_does_not_create_the_lock_again() -> None:
+    scene = RunScene()
+    actor = scene.actor()
+    actor.run.run(ScriptedEngine(creates=["A"]))
+    lock = actor.run._parts.lock
+    assert lock.renew()[0] is Renewed.UNCLEAR
+    assert scene.lock is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_runs_that_race_over_a_lossy_store_lose_nothing_that_was_saved(seed: int) -> None:
+    """The clock jumps whenever anybody sleeps, far faster than heartbeats beat: locks go stale under live runs."""
+    scene = RunScene(settings=RunSettings(lock_wait=FixedWait(40 * MINUTE), deadline=Span(Millis(86_400_000))))
+    saved: set[str] = set()
+    guard = threading.Lock()
+
+    def play_part(number: int) -> Actor:
+        actor = scene.actor(owner=f"run@h:{number}")
+        dice = random.Random(seed * 100 + number)
+
+        def lossy(call: StoreCall) -> Fault:
+            faults = [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER, Fault.CONFLICT, Fault.LAND_LATE]
+            with guard:
+                if dice.random() < 0.05:
+                    scene.store.land()
+                return (
+                    dice.choice(faults) if call.method in {"write", "delete"} and dice.random() < 0.15 else Fault.NONE
+                )
+
+        def script(run: Run) -> WorkResult:
+            for index in range(4):
+                if run.stopping() is not None:
+                    return PARTLY
+                name = f"N{number}x{index}"
+                create(run, name, confirmed=True)
+                with guard:
+                    saved.add(name)
+                run.wait(dice.randrange(1, 8) * MINUTE)
+            return DONE
+
+        actor.store.plan(lossy)
+        return actor.start(ScriptedEngine(script, ["X"]))
+
+    actors = [play_part(number) for number in range(3)]
+    for actor in actors:
+        actor.join()
+    scene.store.land()
+    assert saved
+    assert saved <= names(scene)

@@ -200,9 +200,7 @@ def test_intents_that_are_not_done_stay_in_the_run_file() -> None:
 
 def leave_over(scene: RunScene) -> Intent:
     intent = Intent(LogicalId("Old"), TYPE, IntentKind.CREATE, RunId("run-0000"), name="old-1")
-    left = RunFile(
-        RunId("run-0000"), LockId("0" * 32), 3, "deploy", "gone@h:1", Instant(5), 7, (intent,)
-    )
+    left = RunFile(RunId("run-0000"), LockId("0" * 32), 3, "deploy", "gone@h:1", Instant(5), 7, (intent,))
     scene.store.put(KEYS.run_file, codec.encode_run_file(left))
     return intent
 

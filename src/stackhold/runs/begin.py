@@ -155,7 +155,12 @@ class Beginning:
         data, serial = base.found.data, base.record.serial
         return Beside(
             lambda: backups.keep(
-                self.parts.store, self.parts.keys, data=data, at=self.acquired.locked_at, serial=serial
+                self.parts.store,
+                self.parts.keys,
+                self.parts.clock,
+                data=data,
+                at=self.acquired.locked_at,
+                serial=serial,
             )
         )
 

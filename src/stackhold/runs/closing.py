@@ -16,6 +16,7 @@ from stackhold.model.exit_codes import ExitCode
 from stackhold.model.run import Outcome, StopCause
 from stackhold.runs.lock import Renewed
 from stackhold.runs.report import RunReport
+from stackhold.runs.successor import successor_of
 
 if TYPE_CHECKING:
     from stackhold.model.record import StateRecord
@@ -37,6 +38,7 @@ class Closing:
     def __init__(self, parts: RunParts) -> None:
         self._parts = parts
         self._is_told = False
+        self._came_after: str | None = None
         self.waited_ms = 0
         """How long the run waited for its lock."""
 
@@ -143,7 +145,7 @@ class Closing:
             record=saver.confirmed.record,
             changed=True,
             generation=self._parts.lock.generation,
-            holder=self._holder,
+            holder=self._holder or self._came_after or "",
             unsaved=saver.unsaved,
         )
 
@@ -174,8 +176,11 @@ class Closing:
     def _why(self, cause: StopCause | None) -> str:
         """What the loss of the lock, or of the record, means; empty for other causes."""
         match cause:
+            case StopCause.LOCK_LOST if self._holder:
+                return f"the lock was lost; {self._holder} holds it now"
             case StopCause.LOCK_LOST:
-                return f"the lock was lost; {f'{self._holder} holds' if self._holder else 'nobody holds'} it now"
+                successor = self._successor()
+                return "the lock was lost; nobody holds it now" + (f"; {successor} ran since" if successor else "")
             case StopCause.STOOD_DOWN:
                 return "the lock was not confirmed in time, so the run stood down"
             case StopCause.FOREIGN_WRITE:
@@ -204,6 +209,15 @@ class Closing:
             self._parts.run_file.undo()
         except StoreError as error:
             self._parts.log.warn(f"the run file was not removed: {error.message}")
+
+    def _successor(self) -> str:
+        """Who ran after us and is done already; empty when nobody did, or nobody can tell."""
+        parts = self._parts
+        if self._came_after is None:
+            self._came_after = successor_of(
+                parts.store, parts.keys, run_id=parts.identity.run_id, generation=parts.lock.generation
+            )
+        return self._came_after
 
     @property
     def _is_lost(self) -> bool:

@@ -229,7 +229,9 @@ class GuardedRun:
         parts.log.update(lambda log: replace(log, generation=parts.lock.generation))
         saver = Saver(parts, base=stamped.record, version=stamped.written.version)
         settling = Settling(parts, saver, is_first_deploy=base.record is None or not base.record.resources)
-        pruning = Beside(lambda: backups.prune(parts.store, parts.keys)) if base.record is not None else None
+        pruning = (
+            Beside(lambda: backups.prune(parts.store, parts.keys, parts.clock)) if base.record is not None else None
+        )
         try:
             result = self._perform(work, saver)
         except BaseException as error:

@@ -111,9 +111,13 @@ class RunLock:
         return _Acquisition(self, deadline_at=deadline_at, stopping=stopping, tell=tell).run()
 
     def renew(self) -> tuple[Renewed, BootInstant, str]:
-        """Prove life once. Gives what became of it, when it was sent, and who holds the lock if it is lost."""
+        """Prove life once. Gives what became of it, when it was sent, and who holds the lock if it is lost.
+
+        After a release nothing is sent: a renewal must never create the lock again.
+        """
         with self._writing:
-            for _ in range(_TRIES):
+            sent_at = self._clock.boot()
+            for _ in range(_TRIES if self._version is not None else 0):
                 sent_at = self._clock.boot()
                 data = self._next(sent_at)
                 try:

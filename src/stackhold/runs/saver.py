@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from stackhold.model.record import RecordChange, StateRecord
     from stackhold.ports.store import Stored, Version
+    from stackhold.runs.lock import Hold
     from stackhold.runs.parts import RunParts
 
 _BIG = 256 * 1024
@@ -99,6 +100,8 @@ class Saver:
         self._hurry.set()
         with self._state:
             while self._done < ticket:
+                if self._is_lost:
+                    raise StoodDown("the record is not saved: the lock is not ours any more")
                 if self._failure:
                     raise StoodDown(f"the record could not be saved: {self._failure}")
                 if self._parts.control.is_over:
@@ -128,7 +131,7 @@ class Saver:
     def _loop(self) -> None:
         while True:
             with self._state:
-                while not self._pending and not self._is_closing:
+                while not self._is_closing and (not self._pending or self._is_lost):
                     self._state.wait()
                 if not self._pending:
                     return
@@ -146,6 +149,12 @@ class Saver:
                 self._rest(pacing.pause_after(size, floor_ms=pacing.SAVE_FLOOR_MS))
             else:
                 self._rest_fully(pacing.pause_after(size, floor_ms=pacing.SAVE_FLOOR_MS))
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether the lock is lost: then only one more save is made, at the end, with everything."""
+        fence = self._parts.control.fence
+        return fence is not None and fence.is_lost
 
     def _rest(self, ms: int) -> None:
         """Pause, unless somebody waits for a save."""
@@ -208,14 +217,26 @@ class Saver:
             parts.clock.sleep(pause)
             pause = min(pause * 2, _LONGEST_RETRY_MS)
 
+    def _look_at_lock(self) -> Hold:
+        """Who holds the lock now; outages are sat out as for a save."""
+        parts = self._parts
+        pause = _FIRST_RETRY_MS
+        while True:
+            try:
+                return parts.lock.look()
+            except StoreError as error:
+                if self._must_give_up(error, at=parts.clock.boot() + pause):
+                    raise
+            parts.clock.sleep(pause)
+            pause = min(pause * 2, _LONGEST_RETRY_MS)
+
     def _must_give_up(self, error: StoreError, *, at: int) -> bool:
         """Whether a failing save is not tried again: the lock is lost, or time is up.
 
         While the work goes on, only the fence ends the trying. At the end a store that says no gets a few seconds,
         and one that says nothing a few minutes.
         """
-        control = self._parts.control
-        if (control.fence is not None and control.fence.is_lost) or at >= control.save_until:
+        if self._is_lost or at >= self._parts.control.save_until:
             return True
         if not self._is_closing:
             return False
@@ -226,7 +247,7 @@ class Saver:
     def _rebase(self, found: Stored | Absent, target: StateRecord) -> bool:
         """Another write came between: learn whether we may go on, and from what. False: give up."""
         parts = self._parts
-        hold = parts.lock.look()
+        hold = self._look_at_lock()
         if not hold.is_ours:
             if parts.control.fence is not None:
                 parts.control.fence.lose(hold.holder)

@@ -64,12 +64,16 @@ class Actor:
         self._thread.start()
         return self
 
-    def end(self) -> RunReport:
-        """Wait for the end; raises what the run raised."""
+    def join(self) -> None:
+        """Wait for the end, however it ends."""
         assert self._thread is not None
         self._thread.join(_PATIENCE_S)
         if self._thread.is_alive():
             raise TimeoutError("the run does not end")
+
+    def end(self) -> RunReport:
+        """Wait for the end; raises what the run raised."""
+        self.join()
         if self.error is not None:
             raise self.error
         assert self.report is not None

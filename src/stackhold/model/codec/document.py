@@ -14,7 +14,7 @@ import msgspec
 from stackhold.errors import RecordUnreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from stackhold.model.values import JsonMap
 
@@ -34,9 +34,9 @@ def parse(data: bytes, *, key: str) -> Fields:
     return Fields(value, key=key)
 
 
-def text_of(document: JsonMap) -> bytes:
-    """The document as JSON text, in the order of its keys."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2)
+def text_of(document: JsonMap, *, stands_in: Callable[[object], object] | None = None) -> bytes:
+    """The document as JSON text, in the order of its keys. `stands_in` gives a value for what JSON does not know."""
+    return msgspec.json.format(msgspec.json.encode(document, enc_hook=stands_in), indent=2)
 
 
 def _unreadable(data: bytes, error: Exception, *, key: str) -> RecordUnreadable:

@@ -50,7 +50,7 @@ def decode_run_log(data: bytes, *, key: str) -> RunLog:
 
 
 def encode_run_log(log: RunLog) -> bytes:
-    """Write a run's log."""
+    """Write a run's log. A value that JSON does not know becomes its text: a log is for people."""
     identity = log.identity
     document: dict[str, object] = {
         "logVersion": RUN_LOG_VERSION,
@@ -79,7 +79,7 @@ def encode_run_log(log: RunLog) -> bytes:
     document["summary"] = log.summary
     document["events"] = [event_document(event) for event in log.events]
     document.update(log.extra)
-    return text_of(document)
+    return text_of(document, stands_in=str)
 
 
 def event_document(event: Event) -> dict[str, object]:
