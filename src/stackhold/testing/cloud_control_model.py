@@ -113,6 +113,12 @@ class CloudControlModel:
         with self._lock:
             self._tokens.clear()
 
+    def reset(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            for kept in (self.resources, self.calls, self._requests, self._tokens, self._planned):
+                kept.clear()
+
     def answer(self, operation: str, body: dict[str, Any]) -> dict[str, Any]:
         """One call of the API. Raises `Refused`."""
         with self._lock:
@@ -178,21 +184,25 @@ class CloudControlModel:
             request.run = lambda: self._update(request, served, operations)
         else:
             request.run = lambda: self._delete(request)
-        if any(
-            other.type == request.type and other.identifier == request.identifier and other.status == "IN_PROGRESS"
-            for other in self._requests.values()
-        ):
-            raise Refused("ConcurrentOperationException", "another request for this resource is in progress")
+        for other in self._requests.values():
+            is_same = other.type == request.type and other.identifier == request.identifier
+            if is_same and other.status == "IN_PROGRESS":
+                self._advance(other)
+                raise Refused("ConcurrentOperationException", "another request for this resource is in progress")
 
     def _look(self, body: dict[str, Any]) -> Request:
         request = self._request(body)
         if request.status == "CANCEL_IN_PROGRESS":
             request.status = "CANCEL_COMPLETE"
         elif request.status == "IN_PROGRESS":
-            request.polls_left -= 1
-            if request.polls_left <= 0:
-                self._finish(request)
+            self._advance(request)
         return request
+
+    def _advance(self, request: Request) -> None:
+        """Time passes for a request with every look at it, and with every other request that it is in the way of."""
+        request.polls_left -= 1
+        if request.polls_left <= 0:
+            self._finish(request)
 
     def _finish(self, request: Request) -> None:
         planned = self._take(f"{request.operation.title()}Resource", is_refusal=False)

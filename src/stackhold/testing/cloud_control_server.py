@@ -53,6 +53,12 @@ class CloudControlServer:
             self._dropping[operation] = max(0, left - 1)
             return left > 0
 
+    def reset(self) -> None:
+        """Forget everything: resources, requests, tokens, calls, and failures that have not come yet."""
+        with self._lock:
+            self._dropping.clear()
+        self.model.reset()
+
     def serve(self) -> None:
         """Answer until `stop`."""
         self._server.serve_forever(poll_interval=0.02)
@@ -81,6 +87,8 @@ def cloud_control_server(
 def _handler_of(owner: CloudControlServer) -> type[BaseHTTPRequestHandler]:
     class _Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = 64 * 1024
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))

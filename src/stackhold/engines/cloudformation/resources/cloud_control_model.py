@@ -78,15 +78,17 @@ def patch(
     hidden = {pointer[0] for pointer in _pointers(schema, "write_only")} - fixed
     names = {*old, *new} - fixed - ({shape.property} if shape else set())
     changed = {name for name in names if old.get(name, _NO) != new.get(name, _NO)}
-    operations = [
-        {"op": "add", "path": _path(name), "value": new[name]} for name in new if name in changed or name in hidden
+    removed = [name for name in sorted(changed) if name not in new and name in current]
+    added = [name for name in new if name in changed]
+    tag_operations = _tag_patch(old, want, current, shape) if shape else []
+    if not (added or removed or tag_operations):
+        return []
+    sent = [name for name in new if name in changed or name in hidden]
+    return [
+        *({"op": "add", "path": _path(name), "value": new[name]} for name in sent),
+        *({"op": "remove", "path": _path(name)} for name in removed),
+        *tag_operations,
     ]
-    operations += [
-        {"op": "remove", "path": _path(name)} for name in sorted(changed) if name not in new and name in current
-    ]
-    if not changed:
-        operations = []
-    return operations + _tag_patch(old, want, current, shape) if shape else operations
 
 
 def _tag_patch(old: Props, want: Want, current: Props, shape: TagShape) -> list[dict[str, Any]]:
