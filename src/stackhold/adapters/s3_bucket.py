@@ -142,7 +142,7 @@ def _restrict(aws: Aws, bucket: str, account: str, *, trusts_policies: bool, is_
         "Statement": old + statements(aws.partition, bucket, account, is_tls=is_tls),
     }
     said = "account-only" + (", TLS-only" if is_tls else "; TLS is not demanded, since this endpoint has none")
-    if found == wanted:
+    if found == wanted and trusts_policies:
         return f"policy is set: {said}"
     aws.call("s3", "PutBucketPolicy", {"Bucket": bucket, "Policy": json.dumps(wanted)})
     if trusts_policies or _is_open(aws, bucket):
