@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -164,3 +165,9 @@ def test_a_lock_without_expiry_is_read() -> None:
 def test_a_lock_with_a_ttl_that_is_not_positive_is_unreadable() -> None:
     with pytest.raises(RecordUnreadable, match="ttl should be a positive number"):
         codec.decode_lock(text_of({"owner": "a", "timestamp": 5, "id": "n", "ttl": 0}), key="lock.json")
+
+
+def test_a_log_may_hold_values_that_json_does_not_know() -> None:
+    log = codec.decode_run_log((GOLDEN / "v1.events.json").read_bytes(), key="events.json")
+    data = codec.encode_run_log(replace(log, summary={"path": Path("a/b")}))
+    assert codec.decode_run_log(data, key="events.json").summary == {"path": "a/b"}
