@@ -41,7 +41,11 @@ changes: st.SearchStrategy[RecordChange] = st.one_of(
 @given(st.lists(changes, max_size=12))
 def test_making_changes_again_changes_nothing_more(batch: list[RecordChange]) -> None:
     once = apply_changes(EMPTY, batch)
-    assert apply_changes(once, batch) == once
+    again = apply_changes(once, batch)
+    assert (again.resources, again.outputs, again.lineage) == (once.resources, once.outputs, once.lineage)
+    assert {(item.logical_id, item.resource.physical_id) for item in again.pending_deletes} == {
+        (item.logical_id, item.resource.physical_id) for item in once.pending_deletes
+    }
 
 
 @given(st.lists(changes, max_size=12), st.integers(0, 12))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def apply_changes(record: StateRecord, changes: Iterable[RecordChange]) -> StateRecord:
-    """The record with all changes made, in their order. Applying them again changes nothing more."""
+    """The record with all changes made, in their order. Making them again changes nothing but an order of entries."""
     resources = dict(record.resources)
     pending = {(item.logical_id, item.resource.physical_id): item for item in record.pending_deletes}
     for change in changes:
