@@ -13,7 +13,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -80,26 +79,24 @@ def command(case: Case, number: int) -> list[str]:
 
 
 @contextmanager
-def proxy(target: str, *, delay_ms: int) -> Iterator[tuple[str, Path]]:
-    """A counting, delaying proxy in a process of its own: its URL and its statistics file."""
+def proxy(target: str, *, delay_ms: int) -> Iterator[str]:
+    """A counting, delaying proxy in a process of its own: its URL."""
     port = emulators.free_port()
     url = f"http://127.0.0.1:{port}"
-    with tempfile.TemporaryDirectory() as folder:
-        stats = Path(folder) / "stats.json"
-        flags = ["--target", target, "--port", str(port), "--delay-ms", str(delay_ms), "--stats", str(stats)]
-        process = subprocess.Popen([sys.executable, "-m", "stackhold.testing.proxy", *flags])
-        try:
-            _wait_for(url)
-            yield url, stats
-        finally:
-            process.terminate()
-            process.wait(10)
+    flags = ["--target", target, "--port", str(port), "--delay-ms", str(delay_ms)]
+    process = subprocess.Popen([sys.executable, "-m", "stackhold.testing.proxy", *flags], stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(url)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(10)
 
 
 def _wait_for(url: str) -> None:
     for _ in range(200):
         try:
-            with urllib.request.urlopen(url + "/_ministack/health", timeout=2):
+            with urllib.request.urlopen(url + "/_proxy/stats", timeout=2):
                 return
         except (OSError, urllib.error.URLError):
             time.sleep(0.05)
@@ -126,24 +123,29 @@ def counts(emulator: emulators.Emulator) -> dict[str, dict[str, int]]:
     found = {}
     for case in CASES:
         _fresh(emulator)
-        with proxy(emulator.url, delay_ms=0) as (url, stats):
+        with proxy(emulator.url, delay_ms=0) as url:
             measure(command(case, 99), {**emulator.environment(), "AWS_ENDPOINT_URL": url})
-        found[case.name] = _count(json.loads(stats.read_text()))
+            with urllib.request.urlopen(url + "/_proxy/stats", timeout=10) as answer:
+                found[case.name] = _count(json.load(answer))
     return found
 
 
-def _count(stats: dict[str, list[dict[str, object]]]) -> dict[str, int]:
-    requests = [r for r in stats["requests"] if not str(r["path"]).startswith("/_ministack")]
-    store = [r for r in requests if str(r["path"]).startswith(f"/{BUCKET}")]
-    sent = sum(int(str(r["request_bytes"])) for r in store)
-    return {"calls": len(requests), "store_calls": len(store), "store_bytes": sent}
+def _count(stats: dict[str, list[list[object]]]) -> dict[str, int]:
+    """From the proxy's log: rows of name, method, path, status, bytes of the request, …"""
+    requests = stats["log"]
+    store = [row for row in requests if str(row[2]).startswith(f"/{BUCKET}")]
+    return {
+        "calls": len(requests),
+        "store_calls": len(store),
+        "store_bytes": sum(int(str(row[4])) for row in store),
+    }
 
 
 def _fresh(emulator: emulators.Emulator) -> None:
     emulator.reset()
     stackhold = str(Path(sys.executable).parent / "stackhold")
     subprocess.run(
-        [stackhold, "bootstrap", "--state", f"s3://{BUCKET}", "--yes"],
+        [stackhold, "bootstrap", "--state", f"s3://{BUCKET}"],
         env={**os.environ, **emulator.environment()},
         check=True,
         stdout=subprocess.DEVNULL,
@@ -158,7 +160,7 @@ def main() -> None:
     with emulators.running("ministack") as emulator:
         counted = counts(emulator)
         plain = timings(emulator, emulator.url, rounds)
-        with proxy(emulator.url, delay_ms=50) as (url, _):
+        with proxy(emulator.url, delay_ms=50) as url:
             slow = timings(emulator, url, rounds)
     print(f"`{template().name}` on ministack, state in a bucket of the same emulator, medians of {rounds}\n")
     print(
