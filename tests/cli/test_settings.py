@@ -28,6 +28,7 @@ def test_nothing_set_gives_the_defaults_without_a_source(tmp_path: Path) -> None
     assert settings.lock_timeout is None
     assert settings.grace.ms == 600_000
     assert (settings.lock_ttl.ms, settings.lock_renew.ms) == (1_800_000, 120_000)
+    assert settings.stop_poll.ms == 15_000
     assert settings.region.value is None
 
 
@@ -108,6 +109,7 @@ def test_a_prefix_that_could_leave_its_place_is_refused(tmp_path: Path, prefix: 
         ),
         ({"lock_renew": "0"}, "must be below half"),
         ({"grace": "0"}, "the grace"),
+        ({"stop_poll": "0"}, r"a stop request \(0.0 s, from --stop-poll\) must be longer"),
     ],
 )
 def test_lock_times_that_cannot_keep_a_lock_are_refused(

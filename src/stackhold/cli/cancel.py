@@ -23,7 +23,7 @@ def cancel(surroundings: Surroundings, /, stack: str, wait: bool, **options: obj
     """Ask the run that holds the lock of STACK to stop.
 
     It finishes what is in flight, saves, and releases its lock, as after a first Ctrl-C. It looks for the request
-    every 15 s. Nothing is stolen: a run that does not answer keeps its lock.
+    every 15 s unless its --stop-poll says otherwise. Nothing is stolen: a run that does not answer keeps its lock.
     """
     from stackhold.errors import InputError
     from stackhold.runs.cancel import request_stop, wait_released
@@ -43,6 +43,6 @@ def cancel(surroundings: Surroundings, /, stack: str, wait: bool, **options: obj
     else:
         call.output.answer(
             {**document, "released": False},
-            f"asked {lock.owner} to stop its {lock.operation} of {name}; it looks every 15 s",
+            f"asked {lock.owner} to stop its {lock.operation} of {name}; it looks every 15 s unless told otherwise",
         )
     return ExitCode.DONE

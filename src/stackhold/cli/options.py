@@ -107,4 +107,5 @@ def locking_options(function: F) -> F:
         click.option("--grace", type=span, help="Time between a first signal and the last save. [default: 10m]"),
         click.option("--lock-ttl", type=span, help="How long a holder may be silent. [default: 30m]"),
         click.option("--lock-renew", type=span, help="How often the lock is renewed. [default: 2m]"),
+        click.option("--stop-poll", type=span, help="How often a request of `cancel` is looked for. [default: 15s]"),
     )(function)

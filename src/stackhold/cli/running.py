@@ -53,6 +53,7 @@ def run_settings(settings: Settings, *, operation: str, unlock_command: str) -> 
         grace_ms=settings.grace.ms,
         ttl_ms=settings.lock_ttl.ms,
         renew_every_ms=settings.lock_renew.ms,
+        stop_poll_ms=settings.stop_poll.ms,
         unlock_command=unlock_command,
     )
 

@@ -25,6 +25,7 @@ DEFAULT_DEADLINE = Millis(3600 * SECOND)
 DEFAULT_GRACE = Millis(600 * SECOND)
 DEFAULT_LOCK_TTL = Millis(30 * MINUTE)
 DEFAULT_LOCK_RENEW = Millis(2 * MINUTE)
+DEFAULT_STOP_POLL = Millis(15 * SECOND)
 
 ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "state": ("STACKHOLD_STATE",),
@@ -36,6 +37,7 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "grace": ("STACKHOLD_GRACE",),
     "lock_ttl": ("STACKHOLD_LOCK_TTL",),
     "lock_renew": ("STACKHOLD_LOCK_RENEW",),
+    "stop_poll": ("STACKHOLD_STOP_POLL",),
     "allow_network_dir": ("STACKHOLD_ALLOW_NETWORK_DIR",),
 }
 """The variables of each setting, the first one set wins; an empty one counts as not set."""
@@ -62,6 +64,7 @@ class Settings:
     grace: Span
     lock_ttl: Span
     lock_renew: Span
+    stop_poll: Span
     allow_network_dir: bool
 
 
@@ -83,7 +86,9 @@ def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str]
 
     ttl, renew = span("lock_ttl", DEFAULT_LOCK_TTL), span("lock_renew", DEFAULT_LOCK_RENEW)
     grace = span("grace", DEFAULT_GRACE)
+    stop_poll = span("stop_poll", DEFAULT_STOP_POLL)
     _check_lock_times(ttl=ttl, renew=renew, grace=grace)
+    _check_positive("interval of looking for a stop request", stop_poll)
     wait = sources.find("lock_timeout", lambda text, _: parse_duration(text))
     return Settings(
         store=sources.find("state", store) or Setting(parse_store("file:.stackhold", base=cwd, cwd=cwd)),
@@ -95,6 +100,7 @@ def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str]
         grace=grace,
         lock_ttl=ttl,
         lock_renew=renew,
+        stop_poll=stop_poll,
         allow_network_dir=_truth(sources.find("allow_network_dir", lambda text, _: _parse_bool(text))),
     )
 
@@ -133,8 +139,12 @@ def _check_lock_times(*, ttl: Span, renew: Span, grace: Span) -> None:
             f"the lock's renewal interval ({_span_words(renew)}) must be below half of its ttl ({_span_words(ttl)})",
             hint="Lower --lock-renew or raise --lock-ttl.",
         )
-    if grace.ms <= 0:
-        raise PolicyInvalid(f"the grace ({_span_words(grace)}) must be longer than nothing")
+    _check_positive("grace", grace)
+
+
+def _check_positive(name: str, span: Span) -> None:
+    if span.ms <= 0:
+        raise PolicyInvalid(f"the {name} ({_span_words(span)}) must be longer than nothing")
 
 
 def _span_words(span: Span) -> str:
