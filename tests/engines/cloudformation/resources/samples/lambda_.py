@@ -127,7 +127,7 @@ SAMPLES = (
         count=_functions,
         attributes=frozenset({"Arn"}),
         tags=_function_tags,
-        blind={"moto": frozenset({"Architectures", "Reset:EphemeralStorage"})},
+        blind={"moto": frozenset({"Architectures", "Reset:EphemeralStorage", "Reset:TracingConfig"})},
     ),
     Sample(
         type="AWS::Lambda::Function",
