@@ -13,7 +13,7 @@ from stackhold.cli.paint import PLAIN, Paint
 from stackhold.cli.render_errors import printable
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.instant import words
-from stackhold.model.run import Outcome
+from stackhold.model.run import Outcome, StopCause
 
 if TYPE_CHECKING:
     from stackhold.model.values import JsonMap
@@ -29,6 +29,12 @@ _DONE_WORDS = {
     "record only": "recorded",
     "wait": "settled",
     "go back": "undone",
+}
+_STOPPED = {
+    StopCause.SIGINT: "stopped by SIGINT",
+    StopCause.SIGTERM: "stopped by SIGTERM",
+    StopCause.CANCEL: "stopped because stackhold cancel asked for it",
+    StopCause.DEADLINE: "the deadline passed",
 }
 _FATES = {
     "deleted": "deleted again",
@@ -62,7 +68,7 @@ def trouble_text(report: RunReport) -> str:
     if report.exit_code is ExitCode.DONE:
         return ""
     identity = report.identity
-    reason = report.error or report.outcome.value
+    reason = report.error or (_STOPPED.get(report.cause, "") if report.cause else "") or report.outcome.value
     lines = [f"stackhold: {identity.operation} of {identity.stack} ({identity.region}): {printable(reason)}"]
     lines += [f"  {failure['logicalId']}: {printable(str(failure['error']))}" for failure in _failures(report)]
     lines += _undone_lines(report)
