@@ -38,6 +38,7 @@ class WatchedAws:
         self._aws = aws
         self._loses = loses
         self.calls: Counter[str] = Counter()
+        self.never_again: set[str] = set()
 
     @property
     def region(self) -> Region:
@@ -54,9 +55,10 @@ class WatchedAws:
         self, service: str, operation: str, params: Mapping[str, Any], *, resend: Resend = Resend.SAFE
     ) -> dict[str, Any]:
         self.calls[operation] += 1
+        if resend is Resend.NEVER:
+            self.never_again.add(operation)
         answer = self._aws.call(service, operation, params, resend=resend)
         if operation == self._loses:
-            assert resend is Resend.NEVER
             raise OutcomeUnknown(service=service, operation=operation, reason="cut")
         return answer
 
@@ -160,6 +162,50 @@ def test_an_api_whose_answer_was_lost_is_found_by_its_tags(world: World) -> None
     assert made.physical_id == ours
 
 
+@pytest.mark.parametrize(
+    ("type_name", "operation"), [("AWS::SQS::Queue", "CreateQueue"), ("AWS::SNS::Topic", "CreateTopic")]
+)
+def test_a_queue_or_topic_whose_answer_was_lost_is_found_by_its_name(
+    world: World, type_name: str, operation: str
+) -> None:
+    handler = _handler(type_name)
+    _, context = _watched(world, loses=operation)
+    noted: list[PhysicalId] = []
+    context = dataclasses.replace(context, note=noted.append)
+    made = handler.create(context, world.want({}, name="lost-thing"))
+    assert made.physical_id.endswith("lost-thing")
+    assert noted == [made.physical_id]
+    assert handler.read(world.context, made.physical_id, {}) is not None
+
+
+@pytest.mark.parametrize(
+    ("type_name", "properties", "stops_at"),
+    [
+        ("AWS::S3::Bucket", {"VersioningConfiguration": {"Status": "Enabled"}}, "PutBucketVersioning"),
+        ("AWS::Logs::LogGroup", {"RetentionInDays": 7}, "PutRetentionPolicy"),
+        (
+            "AWS::DynamoDB::Table",
+            {**KEY, "TimeToLiveSpecification": {"AttributeName": "t", "Enabled": True}},
+            "UpdateTimeToLive",
+        ),
+    ],
+)
+def test_a_create_that_stops_half_way_has_said_what_it_made(
+    world: World, type_name: str, properties: dict[str, Any], stops_at: str
+) -> None:
+    handler = _handler(type_name)
+    _, context = _watched(world, loses=stops_at)
+    noted: list[PhysicalId] = []
+    context = dataclasses.replace(context, note=noted.append)
+    with pytest.raises(OutcomeUnknown):
+        handler.create(context, world.want(properties, name="half-thing"))
+    assert noted == ["half-thing"]
+    again = handler.create(world.context, world.want(properties, name="half-thing"))
+    seen = handler.read(world.context, again.physical_id, properties)
+    assert seen is not None
+    assert {name: seen.properties[name] for name in properties} == properties
+
+
 def test_an_integration_whose_answer_was_lost_stays_unknown(world: World) -> None:
     api = world.client("apigatewayv2").create_api(Name="shop", ProtocolType="HTTP")["ApiId"]
     aws, context = _watched(world, loses="CreateIntegration")
@@ -167,6 +213,7 @@ def test_an_integration_whose_answer_was_lost_stays_unknown(world: World) -> Non
     with pytest.raises(OutcomeUnknown):
         _handler("AWS::ApiGatewayV2::Integration").create(context, world.want(properties, name=""))
     assert aws.calls["CreateIntegration"] == 1
+    assert aws.never_again == {"CreateIntegration"}
 
 
 def test_a_route_whose_answer_was_lost_is_found_by_its_key(world: World) -> None:

@@ -11,11 +11,6 @@ def test_a_document_is_read_from_text_and_from_data() -> None:
     assert shapes.document("no json") == "no json"
 
 
-def test_a_documents_text_keeps_the_templates_order() -> None:
-    assert shapes.document_text({"b": 1, "a": [2]}) == '{"b":1,"a":[2]}'
-    assert shapes.document_text("as it is") == "as it is"
-
-
 def test_what_is_gone_differs_as_what_has_changed() -> None:
     assert shapes.differing({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 9}, ["a", "b", "c"]) == ["b", "c"]
 

@@ -76,6 +76,7 @@ class Table(Handler):
         """One call, whose answer is the baseline; with time to live or backups, a wait and a call for each."""
         params = {"TableName": want.name, "Tags": tags.as_list(tags.for_create(want)), **_sent(want.properties)}
         table = self._create(ctx, params, want)
+        ctx.note(PhysicalId(want.name))
         if table is None:
             return self.update(ctx, PhysicalId(want.name), {}, want)
         later = chosen(want.properties, ("PointInTimeRecoverySpecification", "TimeToLiveSpecification"))
@@ -134,22 +135,12 @@ class Table(Handler):
         return Made(physical_id, _attributes(table))
 
     def delete(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> None:
-        """One call; a table that is still changing is waited for."""
-        for wait_ms in _pauses(self.settle_timeout_ms):
-            try:
-                ctx.aws.call("dynamodb", "DeleteTable", {"TableName": physical_id})
-            except AwsError as refused:
-                if refused.code == _GONE:
-                    return
-                if refused.code != _BUSY:
-                    raise
-                table = _describe(ctx, physical_id)
-                if table is None or table.get("TableStatus") == "DELETING":
-                    return
-                ctx.wait(wait_ms)
-            else:
-                return
-        raise ResourceFailed(f"table {physical_id} is still changing and cannot be deleted")
+        """One call, which AWS carries out later."""
+        try:
+            ctx.aws.call("dynamodb", "DeleteTable", {"TableName": physical_id})
+        except AwsError as refused:
+            if refused.code != _GONE:
+                raise
 
     def settled(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> tuple[Settle, Made | None]:
         """Active, and so are its indexes."""
@@ -351,22 +342,13 @@ def _as_declared_when_off(declared: Mapping[str, Any], now: dict[str, Any]) -> d
 
 
 def _backups(ctx: Context, name: str, old: Props, new: Props) -> None:
-    """Set them; right after a table was made they are not to be had for a moment."""
+    """Set them. Right after a table was made they are not to be had for a moment: the caller waits for that."""
     after = new.get("PointInTimeRecoverySpecification")
     if old.get("PointInTimeRecoverySpecification") == after:
         return
     specification = {"PointInTimeRecoveryEnabled": False, **(after or {})}
     params = {"TableName": name, "PointInTimeRecoverySpecification": specification}
-    for wait_ms in _pauses(5 * 60_000):
-        try:
-            ctx.aws.call("dynamodb", "UpdateContinuousBackups", params)
-        except AwsError as refused:
-            if refused.code != "ContinuousBackupsUnavailableException":
-                raise
-            ctx.wait(wait_ms)
-        else:
-            return
-    raise ResourceFailed(f"the backups of table {name} did not become available")
+    ctx.aws.call("dynamodb", "UpdateContinuousBackups", params)
 
 
 def _backups_seen(ctx: Context, name: str, declared: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stackhold.engines.cloudformation.resources import tags
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
+from stackhold.engines.cloudformation.resources.documents import as_text
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
-from stackhold.engines.cloudformation.resources.shapes import document, document_text
+from stackhold.engines.cloudformation.resources.shapes import document
 from stackhold.errors import AwsError, ResourceFailed
 from stackhold.model.ids import PhysicalId, TypeName
 
@@ -70,7 +71,9 @@ class LogGroup(Handler):
                 raise
             if not tags.are_ours(_tags_of(ctx, want.name), want):
                 raise tags.foreign("log group", want.name, service="logs", operation="CreateLogGroup") from refused
+            ctx.note(physical_id)
             return self.update(ctx, physical_id, {}, want)
+        ctx.note(physical_id)
         _retention(ctx, want.name, {}, new)
         _data_protection(ctx, want.name, {}, new)
         observed: Props = {
@@ -170,7 +173,7 @@ def _data_protection(ctx: Context, name: str, old: Props, new: Props) -> None:
     if old.get("DataProtectionPolicy") == policy:
         return
     if policy:
-        params = {"logGroupIdentifier": name, "policyDocument": document_text(policy)}
+        params = {"logGroupIdentifier": name, "policyDocument": as_text(policy)}
         ctx.aws.call("logs", "PutDataProtectionPolicy", params)
     else:
         ctx.aws.call("logs", "DeleteDataProtectionPolicy", {"logGroupIdentifier": name})

@@ -220,6 +220,7 @@ class Bucket(Handler):
                     "bucket", want.name, service="s3", operation="CreateBucket", code=refused.code
                 ) from refused
             return self._take_on(ctx, there, want)
+        ctx.note(PhysicalId(want.name))
         self._put_parts(ctx, want.name, {name: new[name] for name in _CREATE_TAKES if name in new}, new)
         return Made(PhysicalId(want.name), _attributes(ctx, want.name))
 
@@ -357,6 +358,7 @@ class Bucket(Handler):
             raise tags.foreign(
                 "bucket", want.name, service="s3", operation="CreateBucket", code="BucketAlreadyOwnedByYou"
             )
+        ctx.note(PhysicalId(want.name))
         return self.update(ctx, PhysicalId(want.name), {}, want)
 
 

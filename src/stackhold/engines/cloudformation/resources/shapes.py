@@ -5,28 +5,17 @@ Nothing here knows a service or makes a call.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
+
+from stackhold.engines.cloudformation.resources.documents import as_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
 def document(value: Any) -> Any:
-    """A policy or other document as data; text that is no JSON stays text, empty text is None."""
-    if not isinstance(value, str):
-        return value
-    if not value:
-        return None
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
-
-
-def document_text(value: Any) -> str:
-    """A document as a service takes it: compact JSON, keys in the template's order; text as it is."""
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    """A document of an answer as data; None for the empty text that says that there is none."""
+    return None if value == "" else as_data(value)
 
 
 def text(value: Any) -> str:

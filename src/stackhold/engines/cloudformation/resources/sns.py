@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stackhold.engines.cloudformation.resources import tags
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
+from stackhold.engines.cloudformation.resources.documents import as_text
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
-from stackhold.engines.cloudformation.resources.shapes import differing, document, document_text, text
-from stackhold.errors import AwsError
+from stackhold.engines.cloudformation.resources.shapes import differing, document, text
+from stackhold.errors import AwsError, OutcomeUnknown
 from stackhold.model.ids import PhysicalId, TypeName
 
 if TYPE_CHECKING:
@@ -76,8 +77,10 @@ class Topic(Handler):
                 return self._take_on(ctx, arn, there, want)
         try:
             arn = str(ctx.aws.call("sns", "CreateTopic", _create_params(want))["TopicArn"])
-        except AwsError as refused:
-            there = _tags_of(ctx, arn) if refused.code in _DIFFERENT else None
+        except (AwsError, OutcomeUnknown) as problem:
+            if isinstance(problem, AwsError) and problem.code not in _DIFFERENT:
+                raise
+            there = _tags_of(ctx, arn)
             if there is None:
                 raise
             return self._take_on(ctx, arn, there, want)
@@ -119,7 +122,7 @@ class Topic(Handler):
             policy = new.get("DataProtectionPolicy")
             params = {
                 "ResourceArn": physical_id,
-                "DataProtectionPolicy": document_text(policy) if policy else "",
+                "DataProtectionPolicy": as_text(policy) if policy else "",
             }
             ctx.aws.call("sns", "PutDataProtectionPolicy", params)
         change = tags.change(old.get("Tags"), tags.of_template(want))
@@ -140,6 +143,7 @@ class Topic(Handler):
     def _take_on(self, ctx: Context, arn: str, there: Any, want: Want) -> Made:
         if not tags.are_ours(there, want):
             raise tags.foreign("topic", want.name, service="sns", operation="CreateTopic")
+        ctx.note(PhysicalId(arn))
         return self.update(ctx, PhysicalId(arn), {}, want)
 
 
@@ -243,12 +247,12 @@ def _create_params(want: Want) -> dict[str, Any]:
     if attributes:
         params["Attributes"] = attributes
     if new.get("DataProtectionPolicy"):
-        params["DataProtectionPolicy"] = document_text(new["DataProtectionPolicy"])
+        params["DataProtectionPolicy"] = as_text(new["DataProtectionPolicy"])
     return params
 
 
 def _topic_attribute(name: str, value: Any) -> str:
-    return document_text(value) if name == "ArchivePolicy" else text(value)
+    return as_text(value) if name == "ArchivePolicy" else text(value)
 
 
 def _topic_seen(attributes: Mapping[str, str]) -> dict[str, Any]:
@@ -300,7 +304,7 @@ def _topic_attributes(arn: str) -> dict[str, str]:
 def _subscription_attribute(name: str, value: Any) -> str:
     if name in _SUBSCRIPTION_DOCUMENTS:
         if value:
-            return document_text(value)
+            return as_text(value)
         return "{}" if name in {"FilterPolicy", "DeliveryPolicy"} else ""
     return text(value)
 

@@ -1,7 +1,8 @@
 """SQS queues and their policies.
 
 A queue's physical id is its URL. `CreateQueue` gives an existing queue of that name and those attributes as if it
-had made it, so an explicit name is looked up first. A name is blocked for a minute after its queue was deleted.
+had made it, so an explicit name is looked up first. A name is blocked for a minute after its queue was deleted; the
+caller waits for that.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stackhold.engines.cloudformation.resources import tags
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
+from stackhold.engines.cloudformation.resources.documents import as_text
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
-from stackhold.engines.cloudformation.resources.shapes import differing, document, document_text, text
-from stackhold.errors import AwsError
+from stackhold.engines.cloudformation.resources.shapes import differing, document, text
+from stackhold.errors import AwsError, OutcomeUnknown
 from stackhold.model.ids import PhysicalId, TypeName
 
 if TYPE_CHECKING:
@@ -25,9 +27,6 @@ _GONE: Final = frozenset(
     {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "com.amazonaws.sqs#QueueDoesNotExist"}
 )
 _EXISTS: Final = frozenset({"QueueAlreadyExists", "QueueNameExists", "com.amazonaws.sqs#QueueNameExists"})
-_BLOCKED: Final = frozenset({"AWS.SimpleQueueService.QueueDeletedRecently", "QueueDeletedRecently"})
-_BLOCKED_TRIES: Final = 15
-_BLOCKED_PAUSE_MS: Final = 5_000
 
 _NUMBERS: Final = frozenset(
     {
@@ -80,14 +79,15 @@ class Queue(Handler):
             if url is not None:
                 return self._take_on(ctx, url, want)
         try:
-            url = self._create(ctx, want)
-        except AwsError as refused:
-            if refused.code not in _EXISTS:
+            answer = ctx.aws.call("sqs", "CreateQueue", _create_params(want))
+        except (AwsError, OutcomeUnknown) as problem:
+            if isinstance(problem, AwsError) and problem.code not in _EXISTS:
                 raise
             url = self._url_of(ctx, want.name)
             if url is None:
                 raise
             return self._take_on(ctx, url, want)
+        url = str(answer["QueueUrl"])
         return Made(PhysicalId(url), _queue_attributes(ctx, url))
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
@@ -112,6 +112,9 @@ class Queue(Handler):
     def update(self, ctx: Context, physical_id: PhysicalId, old: Props, want: Want) -> Made:
         """At most one call for attributes, one for new tags, one for tags to take off."""
         names = differing(old, want.properties, _ATTRIBUTES - {"FifoQueue"})
+        if want.properties.get("KmsMasterKeyId") and want.properties.get("SqsManagedSseEnabled") is None:
+            # A queue with a key of its own cannot have the service's at the same time.
+            names = [name for name in names if name != "SqsManagedSseEnabled"]
         if names:
             attributes = {name: _attribute(name, want.properties.get(name, self.defaults[name])) for name in names}
             ctx.aws.call("sqs", "SetQueueAttributes", {"QueueUrl": physical_id, "Attributes": attributes})
@@ -123,35 +126,18 @@ class Queue(Handler):
         return Made(physical_id, _queue_attributes(ctx, physical_id))
 
     def delete(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> None:
-        """One call. A new queue of that name has to wait a minute, which `create` does."""
+        """One call."""
         try:
             ctx.aws.call("sqs", "DeleteQueue", {"QueueUrl": physical_id})
         except AwsError as refused:
             if refused.code not in _GONE:
                 raise
 
-    def _create(self, ctx: Context, want: Want) -> str:
-        params: dict[str, Any] = {"QueueName": want.name, "tags": tags.for_create(want)}
-        attributes = {
-            name: _attribute(name, want.properties[name])
-            for name in sorted(_ATTRIBUTES)
-            if want.properties.get(name) is not None and (name != "FifoQueue" or want.properties[name])
-        }
-        if attributes:
-            params["Attributes"] = attributes
-        for _ in range(_BLOCKED_TRIES):
-            try:
-                return str(ctx.aws.call("sqs", "CreateQueue", params)["QueueUrl"])
-            except AwsError as refused:
-                if refused.code not in _BLOCKED:
-                    raise
-            ctx.wait(_BLOCKED_PAUSE_MS)
-        return str(ctx.aws.call("sqs", "CreateQueue", params)["QueueUrl"])
-
     def _take_on(self, ctx: Context, url: str, want: Want) -> Made:
         there = ctx.aws.call("sqs", "ListQueueTags", {"QueueUrl": url}).get("Tags")
         if not tags.are_ours(there, want):
             raise tags.foreign("queue", want.name, service="sqs", operation="CreateQueue", code="QueueNameExists")
+        ctx.note(PhysicalId(url))
         return self.update(ctx, PhysicalId(url), {}, want)
 
     def _url_of(self, ctx: Context, name: str) -> str | None:
@@ -205,7 +191,7 @@ class QueuePolicy(Handler):
 
     def _put(self, ctx: Context, queues: list[str], policy: Any) -> None:
         for url in queues:
-            attributes = {"Policy": document_text(policy)}
+            attributes = {"Policy": as_text(policy)}
             ctx.aws.call("sqs", "SetQueueAttributes", {"QueueUrl": url, "Attributes": attributes})
 
     def _clear(self, ctx: Context, queues: list[str]) -> None:
@@ -226,9 +212,20 @@ class QueuePolicy(Handler):
         return document(answer.get("Attributes", {}).get("Policy", ""))
 
 
+def _create_params(want: Want) -> dict[str, Any]:
+    new = want.properties
+    attributes = {
+        name: _attribute(name, new[name])
+        for name in sorted(_ATTRIBUTES)
+        if new.get(name) is not None and (name != "FifoQueue" or new[name])
+    }
+    params: dict[str, Any] = {"QueueName": want.name, "tags": tags.for_create(want)}
+    return {**params, "Attributes": attributes} if attributes else params
+
+
 def _attribute(name: str, value: Any) -> str:
     if name in _DOCUMENTS:
-        return document_text(value) if value else ""
+        return as_text(value) if value else ""
     return text(value)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stackhold.engines.cloudformation.resources import tags
+from stackhold.engines.cloudformation.resources.documents import as_text
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
-from stackhold.engines.cloudformation.resources.shapes import differing, document, document_text
+from stackhold.engines.cloudformation.resources.shapes import differing, document
 from stackhold.errors import AwsError
 from stackhold.model.ids import PhysicalId, TypeName
 
@@ -59,6 +60,7 @@ class Parameter(Handler):
             there = _tags_of(ctx, want.name)
             if not tags.are_ours(there, want):
                 raise tags.foreign("parameter", want.name, service="ssm", operation="PutParameter") from refused
+            ctx.note(PhysicalId(want.name))
             return self.update(ctx, PhysicalId(want.name), {}, want)
         observed: Props = {
             **self.defaults,
@@ -125,7 +127,7 @@ class Parameter(Handler):
 def _sent(properties: Mapping[str, Any]) -> dict[str, Any]:
     sent = {name: properties[name] for name in sorted(_SENT) if properties.get(name) is not None}
     if "Policies" in sent:
-        sent["Policies"] = document_text(sent["Policies"]) or _NO_POLICIES
+        sent["Policies"] = as_text(sent["Policies"]) or _NO_POLICIES
     return sent
 
 

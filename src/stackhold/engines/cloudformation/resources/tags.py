@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from stackhold.errors import AwsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from stackhold.engines.cloudformation.resources.handler import Want
 
@@ -66,11 +66,6 @@ def visible_list(tags: Any) -> TagList:
     return as_list(visible(tags))
 
 
-def hidden(tags: Any) -> dict[str, str]:
-    """The ownership tags among `tags`: a call that replaces all tags must send them again."""
-    return {key: value for key, value in as_map(tags).items() if key.startswith(OWNERSHIP_PREFIX)}
-
-
 def change(old: Any, new: Mapping[str, str]) -> TagChange:
     """From the recorded `Tags` to what `of_template` gives. Ownership tags are never touched."""
     before = visible(old)
@@ -96,11 +91,6 @@ def foreign(kind: str, name: str, *, service: str, operation: str, code: str = "
         status=409,
         hint="Nothing was changed on it. Choose another name, or import the existing one into the stack to adopt it.",
     )
-
-
-def names(tags: Iterable[str]) -> list[str]:
-    """Keys for an untag call."""
-    return sorted(tags)
 
 
 def _field(tag: Mapping[str, Any], name: str) -> Any:
