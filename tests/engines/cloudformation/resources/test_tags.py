@@ -53,6 +53,7 @@ def test_a_change_never_takes_off_ownership_or_aws_tags() -> None:
 def test_a_read_shows_only_what_a_template_could_have_written() -> None:
     there = {**OWNERSHIP, "aws:x": "y", "b": "2", "a": "1"}
     assert tags.visible_list(there) == [{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "2"}]
+    assert tags.hidden(there) == OWNERSHIP
 
 
 def test_only_all_ownership_tags_make_a_resource_ours() -> None:

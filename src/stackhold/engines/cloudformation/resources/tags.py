@@ -66,6 +66,11 @@ def visible_list(tags: Any) -> TagList:
     return as_list(visible(tags))
 
 
+def hidden(tags: Any) -> dict[str, str]:
+    """The ownership tags among `tags`: a call that replaces all tags must send them again."""
+    return {key: value for key, value in as_map(tags).items() if key.startswith(OWNERSHIP_PREFIX)}
+
+
 def change(old: Any, new: Mapping[str, str]) -> TagChange:
     """From the recorded `Tags` to what `of_template` gives. Ownership tags are never touched."""
     before = visible(old)
