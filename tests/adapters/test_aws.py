@@ -230,6 +230,16 @@ def test_the_account_is_asked_once_whoever_asks(session: AwsSession, proxy: Slow
     assert proxy.count(operation="GetCallerIdentity") == 1
 
 
+def test_an_account_that_is_not_answered_is_reported_within_half_a_minute(
+    aws: Aws, session: AwsSession, proxy: SlowProxy
+) -> None:
+    proxy.add(Rule(drop="before"))
+    began = session.clock.boot()
+    with pytest.raises(CloudError, match="sts:GetCallerIdentity was not answered"):
+        aws.account()
+    assert session.clock.boot() - began < 30_000
+
+
 def test_a_read_is_paged_to_its_end(aws: Aws, proxy: SlowProxy) -> None:
     for number in range(5):
         aws.call("ssm", "PutParameter", {"Name": f"/p/{number}", "Value": "v", "Type": "String"})

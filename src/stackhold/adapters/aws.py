@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -49,6 +49,10 @@ class Timeouts:
     def within(cls, budget: int) -> Timeouts:
         """Timeouts that leave room inside a budget that may be short."""
         return cls(budget=budget, connect=max(1, min(CONNECT_MS, budget // 4)), read=max(1, min(READ_MS, budget)))
+
+    def at_most(self, *, budget: int, read: int) -> Timeouts:
+        """The same, but less patient."""
+        return replace(self, budget=min(self.budget, budget), read=min(self.read, read))
 
 
 class _Sending(threading.local):

@@ -20,13 +20,15 @@ from stackhold.ports.aws import Resend
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from stackhold.adapters.aws import AwsSession
+    from stackhold.adapters.aws import AwsSession, Timeouts
     from stackhold.errors import StackholdError
     from stackhold.model.ids import Region
     from stackhold.ports.aws import Aws
 
 _WAIT_SLICE_MS = 500
 _CLOCK_CORRECTIONS = 2
+_ASKING_BUDGET_MS = 30_000
+_ASKING_READ_MS = 8_000
 
 
 class Gates:
@@ -79,8 +81,14 @@ class Account:
         return self._session.dns_names(self._region)[0]
 
     def account(self) -> str:
-        """The account's digits, asked once per session."""
-        return self._session.account(lambda: str(self.call("sts", "GetCallerIdentity", {})["Account"]))
+        """The account's digits, asked once per session; impatiently, for it is often the first call of a command."""
+
+        def ask() -> str:
+            timeouts = self._session.timeouts.at_most(budget=_ASKING_BUDGET_MS, read=_ASKING_READ_MS)
+            call = _Call(self._session, self._region, self._gates.of("sts"), self._check, timeouts)
+            return str(call.made("sts", "GetCallerIdentity", {}, Resend.SAFE)["Account"])
+
+        return self._session.account(ask)
 
     def guarded(self, check: Callable[[], None]) -> Aws:
         """The same account with a check before each request that is sent."""
@@ -90,9 +98,8 @@ class Account:
         self, service: str, operation: str, params: Mapping[str, Any], *, resend: Resend = Resend.SAFE
     ) -> dict[str, Any]:
         """One API call, tried as often as it may be within the call budget."""
-        return _Call(self._session, self._region, self._gates.of(service), self._check).made(
-            service, operation, params, resend
-        )
+        call = _Call(self._session, self._region, self._gates.of(service), self._check, self._session.timeouts)
+        return call.made(service, operation, params, resend)
 
     def pages(self, service: str, operation: str, params: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """A read page by page, as botocore's description says; one call where it says nothing."""
@@ -113,8 +120,11 @@ class Account:
 class _Call:
     """The tries of one call."""
 
-    def __init__(self, session: AwsSession, region: Region, gate: Gate, check: Callable[[], None]) -> None:
+    def __init__(
+        self, session: AwsSession, region: Region, gate: Gate, check: Callable[[], None], timeouts: Timeouts
+    ) -> None:
         self._session = session
+        self._timeouts = timeouts
         self._clock = session.clock
         self._region = region
         self._gate = gate
@@ -138,8 +148,7 @@ class _Call:
                 self._pause(failure, error, service=service, operation=operation, resend=resend, began=began)
 
     def _once(self, service: str, operation: str, params: Mapping[str, Any], left_ms: int) -> dict[str, Any]:
-        timeouts = self._session.timeouts
-        read_ms = max(1, min(timeouts.read, left_ms - timeouts.connect))
+        read_ms = max(1, min(self._timeouts.read, left_ms - self._timeouts.connect))
         self._signed_with = self._session.clock_offset_ms
         answer = self._session.send(service, operation, params, region=self._region, check=self._check, read_ms=read_ms)
         for name, value in answer.items():
@@ -160,7 +169,7 @@ class _Call:
         self._tries = self._tries.with_failure(failure)
         left = self._left(began if began is not None else self._clock.boot())
         verdict = next_try(
-            self._tries, failure, resend=resend, left_ms=left - self._session.timeouts.connect, jitter=random.random()
+            self._tries, failure, resend=resend, left_ms=left - self._timeouts.connect, jitter=random.random()
         )
         match verdict:
             case Again():
@@ -205,7 +214,7 @@ class _Call:
         return stop
 
     def _left(self, began: int) -> int:
-        return self._session.timeouts.budget - (self._clock.boot() - began)
+        return self._timeouts.budget - (self._clock.boot() - began)
 
 
 if TYPE_CHECKING:

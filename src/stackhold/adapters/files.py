@@ -17,9 +17,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from stackhold.adapters.clock import SystemClock
 from stackhold.adapters.filesystems import network_kind
 from stackhold.errors import StoreConflict, StoreRefused, StoreUnanswered, StoreUnreachable
-from stackhold.model.instant import Instant
+from stackhold.model.instant import Instant, words
 from stackhold.ports.keys import LOCK_NAME, TEMPORARY, checked_key, checked_prefix
 from stackhold.ports.store import Absent, Entry, Stored, StoreFacts, Version, Written
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from stackhold.ports.store import Store
 
 _NS = 1_000_000
-_BUSY_MS = 10_000
+BUSY_MS = 10_000
 _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -47,11 +48,13 @@ _REASONS = {
 class DirectoryStore:
     """A `Store` in a directory, made when first written to. Thread-safe and safe among processes."""
 
-    def __init__(self, root: Path, *, clock: Clock, allow_network: bool = False) -> None:
+    def __init__(self, root: Path, *, clock: Clock, allow_network: bool = False, busy_ms: int = BUSY_MS) -> None:
+        """`busy_ms` is how long another process may be in mid-write before we say so."""
         self._facts = StoreFacts(url=f"file:{root}", is_local=True)
         self._root = Path(os.path.abspath(root))
         self._clock = clock
-        self._allow_network = allow_network
+        self._others = SystemClock()
+        self._busy_ms = busy_ms
         self._checked = allow_network
         self._swept: set[Path] = set()
         self._sweeping = threading.Lock()
@@ -171,19 +174,22 @@ class DirectoryStore:
             os.close(lock)
 
     def _wait_locked(self, lock: int, key: str) -> None:
-        """Poll: a holder that is stopped in mid-write must not stop us for ever."""
-        give_up = self._clock.boot() + _BUSY_MS
+        """Poll: a holder that is stopped in mid-write must not stop us for ever.
+
+        By the machine's clock, whatever clock the store was given: the others live by it.
+        """
+        give_up = self._others.boot() + self._busy_ms
         pause = 1
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
-                if self._clock.boot() >= give_up:
+                if self._others.boot() >= give_up:
                     raise StoreUnreachable(
-                        f"{self._facts.url}: another process has been writing for {_BUSY_MS // 1000} s", key=key
+                        f"{self._facts.url}: another process has been writing for {words(self._busy_ms)}", key=key
                     ) from None
-            self._clock.sleep(pause)
+            self._others.sleep(pause)
             pause = min(2 * pause, 50)
 
     def _sweep(self, folder: Path) -> None:
