@@ -16,6 +16,7 @@ from stackhold.adapters.clock import SystemClock
 from stackhold.adapters.s3 import S3Store, create_state_bucket, default_bucket_name, is_aws
 from stackhold.adapters.s3_proof import MARKER_KEY, marks
 from stackhold.errors import InputError, StoreConflict, StoreRefused, StoreUnanswered, StoreUnreachable
+from stackhold.model.ids import Region
 from stackhold.ports.store import Absent, Store, Stored
 from stackhold.testing.clock import FakeClock
 from stackhold.testing.proxy import Answer, Rule, SlowProxy
@@ -378,6 +379,17 @@ def test_a_state_bucket_in_another_region_is_refused(session: AwsSession, proxy:
     proxy.add(Rule(operation="HeadBucket", answer=there))
     with pytest.raises(StoreRefused, match="exists in eu-west-1, not in us-east-1"):
         create_state_bucket(session, "elsewhere")
+
+
+def test_a_state_bucket_can_be_made_where_no_region_is_set(
+    ministack: Emulator, connect: Callable[..., AwsSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = connect(ministack)
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    report = create_state_bucket(session, region=Region("eu-west-1"))
+    assert report.bucket == "stackhold-state-000000000000-eu-west-1"
+    head = boto(ministack).head_bucket(Bucket=report.bucket)
+    assert head["BucketRegion"] == "eu-west-1"
 
 
 def test_a_policy_keeps_what_others_put_into_it(ministack: Emulator, session: AwsSession) -> None:

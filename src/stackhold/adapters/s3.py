@@ -50,10 +50,20 @@ _CREDENTIALS = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "Expire
 class S3Store:
     """A `Store` in a bucket. Thread-safe."""
 
-    def __init__(self, bucket: str, *, session: AwsSession, clock: Clock, answer_ms: int = ANSWER_MS) -> None:
+    def __init__(
+        self,
+        bucket: str,
+        *,
+        session: AwsSession,
+        clock: Clock,
+        region: Region | None = None,
+        answer_ms: int = ANSWER_MS,
+    ) -> None:
+        """`region` is where requests go first, by default the session's; the bucket's own is followed once known."""
         self._bucket = bucket
         self._session = session
         self._clock = clock
+        self._region = region
         self._answer_ms = answer_ms
         self._facts = StoreFacts(url=f"s3://{bucket}", is_local=False)
 
@@ -174,7 +184,9 @@ class S3Store:
         return max(1, min(patience, left_ms - self._session.timeouts.connect))
 
     def _sent(self, operation: str, params: Mapping[str, Any], *, read_ms: int) -> dict[str, Any]:
-        answer = self._session.send("s3", operation, {"Bucket": self._bucket, **params}, read_ms=read_ms)
+        answer = self._session.send(
+            "s3", operation, {"Bucket": self._bucket, **params}, region=self._region, read_ms=read_ms
+        )
         if "Body" in answer:
             answer["Body"] = answer["Body"].read()
         return answer
@@ -214,7 +226,7 @@ class S3Store:
             where = headers.get("x-amz-bucket-region")
             return StoreRefused(
                 f"bucket {bucket!r} is in {'region ' + where if where else 'another region'}, "
-                f"not in {self._session.region}",
+                f"not in {self._region or self._session.region}",
                 key=key,
                 hint=f"Use a bucket of the region, or sign for {where or 'its own'} (AWS_REGION).",
             )
@@ -278,7 +290,7 @@ def create_state_bucket(
     report = set_up_bucket(
         aws, name, account=account, trusts_policies=endpoint is None or is_aws(endpoint), is_tls=_is_tls(endpoint)
     )
-    S3Store(name, session=session, clock=clock or session.clock).prove()
+    S3Store(name, session=session, clock=clock or session.clock, region=region).prove()
     return report.with_step("conditional writes and deletes are honoured")
 
 
