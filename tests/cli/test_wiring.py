@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shlex
@@ -10,10 +11,10 @@ import pytest
 
 from stackhold.cli.running import run_settings
 from stackhold.cli.settings import load_settings
-from stackhold.cli.signals import exit_code_after
 from stackhold.cli.wiring import Wiring, owner
+from stackhold.decide.fence import margins
+from stackhold.errors import StoreUnreachable
 from stackhold.model.ids import Region, StackName
-from stackhold.model.run import StopCause
 from stackhold.runs.settings import FixedWait, RetryWait
 
 if TYPE_CHECKING:
@@ -30,18 +31,18 @@ def wiring(cwd: Path, **flags: str) -> Wiring:
 @pytest.mark.parametrize(
     ("flags", "rest"),
     [
-        ({}, "--state file:.stackhold"),
+        ({}, "--state file:{cwd}/.stackhold"),
         ({"state": "s3://acme-state"}, "--state s3://acme-state"),
         ({"state": "s3://acme-state", "state_prefix": "cdkd"}, "--state s3://acme-state --state-prefix cdkd"),
-        ({"profile": "my profile"}, "--state file:.stackhold --profile 'my profile'"),
-        ({"allow_network_dir": "true"}, "--state file:.stackhold --allow-network-dir"),
+        ({"profile": "my profile"}, "--state file:{cwd}/.stackhold --profile 'my profile'"),
+        ({"allow_network_dir": "true"}, "--state file:{cwd}/.stackhold --allow-network-dir"),
     ],
 )
 def test_the_printed_command_has_every_flag_that_decides_which_lock_it_means(
     tmp_path: Path, flags: Mapping[str, str], rest: str
 ) -> None:
     command = wiring(tmp_path, **flags).command("force-unlock", STACK, REGION)
-    assert command == f"stackhold force-unlock payments --region eu-west-1 {rest}"
+    assert command == f"stackhold force-unlock payments --region eu-west-1 {rest.format(cwd=tmp_path)}"
 
 
 def test_a_directory_that_is_not_the_default_is_named_absolutely_and_quoted(tmp_path: Path) -> None:
@@ -79,15 +80,23 @@ def test_each_command_waits_for_the_lock_in_its_own_way(
     assert run_settings(settings, operation=operation, unlock_command="x").lock_wait == wait
 
 
-@pytest.mark.parametrize(
-    ("cause", "code"),
-    [
-        (StopCause.SIGINT, 130),
-        (StopCause.SIGTERM, 143),
-        (StopCause.CANCEL, 143),
-        (StopCause.DEADLINE, 130),
-        (None, 130),
-    ],
-)
-def test_a_second_signal_exits_with_the_code_of_the_first(cause: StopCause | None, code: int) -> None:
-    assert exit_code_after(cause) == code
+def test_no_call_to_the_cloud_or_to_a_store_outlasts_the_margin_of_a_short_ttl(tmp_path: Path) -> None:
+    ttl_ms, budget_ms = 6_000, 800
+    assert budget_ms == margins(ttl_ms).call_budget_ms
+    made = wiring(tmp_path, lock_ttl="6", lock_renew="1", region="us-east-1")
+    timeouts = made.session.timeouts
+    assert timeouts.budget == budget_ms
+    assert timeouts.connect + min(timeouts.read, timeouts.budget - timeouts.connect) <= budget_ms
+
+    folder = tmp_path / ".stackhold" / "payments"
+    made.store.write("payments/lock.json", b"1", expect=None)
+    with (folder / ".lock").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        before = made.clock.boot()
+        with pytest.raises(StoreUnreachable):
+            made.store.write("payments/lock.json", b"2", expect=None)
+    assert budget_ms <= made.clock.boot() - before < ttl_ms
+
+
+def test_with_the_usual_ttl_a_call_has_four_minutes(tmp_path: Path) -> None:
+    assert wiring(tmp_path, region="us-east-1").session.timeouts.budget == 240_000

@@ -86,7 +86,6 @@ def run_guarded(
     def second_signal() -> None:
         reporter.close()
         signals.leave_at_once(
-            cause=running.stops.cause,
             release=lambda: run.best_effort_release(int(signals.RELEASE_SECONDS * 1000)),
             unlock_command=unlock_command,
             stderr=call.surroundings.stderr,

@@ -2,7 +2,7 @@
 
 A handler only puts the number into the run's mailbox, which is safe whatever it interrupted. The second signal's
 work happens in the mailbox's thread: one short try to release the lock, what must be known about it on stderr, and
-the end, with the exit code of the first signal.
+the end, with the same exit code whatever the first signal was.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import threading
 from typing import TYPE_CHECKING, NoReturn
 
 from stackhold.model.exit_codes import ExitCode
-from stackhold.model.run import StopCause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,9 +44,7 @@ def handled(stops: Stops) -> Iterator[None]:
             signal.signal(number, before[number] or signal.SIG_DFL)
 
 
-def leave_at_once(
-    *, cause: StopCause | None, release: Callable[[], bool], unlock_command: str, stderr: TextIO
-) -> NoReturn:
+def leave_at_once(*, release: Callable[[], bool], unlock_command: str, stderr: TextIO) -> NoReturn:
     """What the second signal does. `release` tries to release the lock and says whether none of ours is left."""
     outcome: list[bool] = []
 
@@ -68,11 +65,4 @@ def leave_at_once(
     with contextlib.suppress(OSError, ValueError):
         stderr.write(said)
         stderr.flush()
-    os._exit(exit_code_after(cause))
-
-
-def exit_code_after(cause: StopCause | None) -> int:
-    """The exit code when a second signal ends a run that was stopping for a cause."""
-    if cause in (StopCause.SIGTERM, StopCause.CANCEL):
-        return ExitCode.TERMINATED
-    return ExitCode.INTERRUPTED
+    os._exit(ExitCode.INTERRUPTED)

@@ -1,7 +1,7 @@
 """Which store `--state` names: a directory (`file:DIR`) or a bucket (`s3://BUCKET`).
 
-The text that a user would type again is kept beside the meaning: a printed command must reach the same store from
-any folder, so a directory other than the default one of the current folder is shown with its absolute path.
+The text that a user would type again is kept beside the meaning. In messages the default directory of the current
+folder keeps its short name; a printed command must reach the same store from any folder, so there it is absolute.
 """
 
 from __future__ import annotations
@@ -24,8 +24,13 @@ class DirectoryAddress:
 
     @property
     def url(self) -> str:
-        """As a user names it, valid from any folder."""
+        """As a user of the current folder names it."""
         return "file:" + (DEFAULT_FOLDER if self.is_default else str(self.path))
+
+    @property
+    def url_anywhere(self) -> str:
+        """As it is named from any folder."""
+        return f"file:{self.path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,11 @@ class BucketAddress:
     def url(self) -> str:
         """As a user names it."""
         return f"s3://{self.bucket}"
+
+    @property
+    def url_anywhere(self) -> str:
+        """The same from any folder."""
+        return self.url
 
 
 StoreAddress = DirectoryAddress | BucketAddress

@@ -53,13 +53,12 @@ class Wiring:
     def session(self) -> AwsSession:
         """The AWS session that flags, environment and profile describe."""
         from stackhold.adapters.aws import AwsSession, Timeouts
-        from stackhold.decide.fence import margins
 
         return AwsSession(
             region=self.settings.region.value,
             profile=self.settings.profile.value,
             clock=self.clock,
-            timeouts=Timeouts.within(margins(self.settings.lock_ttl.ms).call_budget_ms),
+            timeouts=Timeouts.within(self._call_budget_ms),
         )
 
     @cached_property
@@ -67,12 +66,24 @@ class Wiring:
         """The store that `--state` names."""
         address = self.settings.store.value
         if isinstance(address, DirectoryAddress):
-            from stackhold.adapters.files import DirectoryStore
+            from stackhold.adapters.files import BUSY_MS, DirectoryStore
 
-            return DirectoryStore(address.path, clock=self.clock, allow_network=self.settings.allow_network_dir)
+            return DirectoryStore(
+                address.path,
+                clock=self.clock,
+                allow_network=self.settings.allow_network_dir,
+                busy_ms=min(BUSY_MS, self._call_budget_ms),
+            )
         from stackhold.adapters.s3 import S3Store
 
         return S3Store(address.bucket, session=self.session, clock=self.clock)
+
+    @cached_property
+    def _call_budget_ms(self) -> int:
+        """How long one call may take: to the cloud or to a store of either kind, none may outlast the lock's margin."""
+        from stackhold.decide.fence import margins
+
+        return margins(self.settings.lock_ttl.ms).call_budget_ms
 
     def region_for_new(self) -> Region:
         """The region of a stack that need not be recorded yet; raises `InputError` when none is named."""
@@ -111,8 +122,8 @@ class Wiring:
         )
 
     def command(self, verb: str, stack: StackName, region: Region) -> str:
-        """A command line about this very stack, with every flag that decides which lock is meant, ready to paste."""
-        parts = ["stackhold", verb, stack, "--region", region, "--state", self.settings.store.value.url]
+        """A command line about this very stack, with every flag that decides which lock is meant, for any folder."""
+        parts = ["stackhold", verb, stack, "--region", region, "--state", self.settings.store.value.url_anywhere]
         if self.settings.state_prefix.value != "stackhold":
             parts += ["--state-prefix", self.settings.state_prefix.value]
         if self.settings.profile.value:

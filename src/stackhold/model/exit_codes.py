@@ -19,6 +19,6 @@ class ExitCode(IntEnum):
     DEADLINE = 124
     """The deadline passed."""
     INTERRUPTED = 130
-    """Stopped by SIGINT."""
+    """Stopped by SIGINT, or at once by a second signal."""
     TERMINATED = 143
     """Stopped by SIGTERM, or by `stackhold cancel`."""
