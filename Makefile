@@ -27,6 +27,7 @@ check: setup  ## the fast gate: format, lint, types, layers, sizes, docs, unit t
 	$(BIN)/lint-imports --no-cache > .layers.log || (cat .layers.log; exit 1)
 	$(BIN)/python tools/check_sizes.py src
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/list_resources.py --check
 	$(BIN)/pytest -n $(WORKERS) -m "not emulator and not story and not slow"
 
 bench: setup  ## side-by-side tables: wall, CPU, memory, calls, bytes
@@ -34,6 +35,9 @@ bench: setup  ## side-by-side tables: wall, CPU, memory, calls, bytes
 
 schemas: setup  ## distil cfn-lint's schema files into the packaged data
 	$(BIN)/python tools/distil_schemas.py
+
+docs: setup  ## write the pages that are made from the code
+	$(BIN)/python tools/list_resources.py
 
 pins: setup  ## renew the constraints file from the two lists
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-annotate --no-header --no-emit-index-url \
