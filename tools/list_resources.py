@@ -17,7 +17,7 @@ _FOUND_BY = {
 }
 _HEAD = """# Resource types with a native handler
 
-Made by `make docs` from the handlers themselves. *Found again by*: how a create whose answer was lost can be told to have
+Made by `make docs` from the handlers. *Found again by*: how a create whose answer was lost can be told to have
 happened. *Holds data*: a plan that replaces or deletes it is asked about.
 
 | Type | Found again by | Name of up to | Holds data |
