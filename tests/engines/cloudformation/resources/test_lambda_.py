@@ -21,7 +21,6 @@ from stackhold.model.ids import PhysicalId
 from stackhold.testing.scripted_aws import ScriptedAws, refused
 
 if TYPE_CHECKING:
-
     from tests.engines.cloudformation.resources.conftest import World
 
     from stackhold.engines.cloudformation.resources.handler import Made
