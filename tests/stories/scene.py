@@ -5,6 +5,7 @@ A story never sleeps: it waits for a condition, with a bound. Slow networks are 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -130,6 +131,18 @@ class Scene:
         except FileNotFoundError:
             return None
         return lock
+
+    def told(self, stack: str) -> list[dict[str, Any]]:
+        """The events of the stack's latest run so far, as they lie in a directory store."""
+        logs = sorted(self.file(stack, "events").glob("*.json"))
+        with contextlib.suppress(FileNotFoundError, IndexError):
+            events: list[dict[str, Any]] = json.loads(logs[-1].read_text())["events"]
+            return events
+        return []
+
+    def wait_told(self, stack: str, kind: str) -> None:
+        """Wait until the run at work has told an event of a kind."""
+        wait_until(lambda: any(event["kind"] == kind for event in self.told(stack)), f"the event {kind}")
 
     def write(self, name: str, text: str) -> Path:
         """A file in the scene's folder."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import boto3
+from tests.inventory import inventory
 
 from stackhold.adapters.aws import AwsSession
 from stackhold.adapters.clock import SystemClock
@@ -105,44 +106,4 @@ class Emulated:
 
     def inventory(self) -> dict[str, list[str]]:
         """Everything of the services under test that exists, asked through boto3."""
-        ec2, iam, apis = self.client("ec2"), self.client("iam"), self.client("apigatewayv2")
-        roles = [role["RoleName"] for role in iam.list_roles()["Roles"]]
-        found: dict[str, list[str]] = {
-            "buckets": [item["Name"] for item in self.client("s3").list_buckets()["Buckets"]],
-            "tables": self.client("dynamodb").list_tables()["TableNames"],
-            "queues": self.client("sqs").list_queues().get("QueueUrls", []),
-            "topics": [item["TopicArn"] for item in self.client("sns").list_topics()["Topics"]],
-            "subscriptions": [
-                item["SubscriptionArn"] for item in self.client("sns").list_subscriptions()["Subscriptions"]
-            ],
-            "parameters": [item["Name"] for item in self.client("ssm").describe_parameters()["Parameters"]],
-            "log groups": [item["logGroupName"] for item in self.client("logs").describe_log_groups()["logGroups"]],
-            "roles": roles,
-            "role policies": [name for role in roles for name in iam.list_role_policies(RoleName=role)["PolicyNames"]],
-            "functions": [item["FunctionName"] for item in self.client("lambda").list_functions()["Functions"]],
-            "mappings": [
-                item["UUID"]
-                for item in self.client("lambda").list_event_source_mappings()["EventSourceMappings"]
-                if item.get("State") != "Deleting"
-            ],
-            "rules": [item["Name"] for item in self.client("events").list_rules()["Rules"]],
-            "apis": [item["ApiId"] for item in apis.get_apis()["Items"]],
-            "vpcs": [item["VpcId"] for item in ec2.describe_vpcs()["Vpcs"]],
-            "subnets": [item["SubnetId"] for item in ec2.describe_subnets()["Subnets"]],
-            "route tables": [item["RouteTableId"] for item in ec2.describe_route_tables()["RouteTables"]],
-            "internet gateways": [
-                item["InternetGatewayId"] for item in ec2.describe_internet_gateways()["InternetGateways"]
-            ],
-            "addresses": [item["AllocationId"] for item in ec2.describe_addresses()["Addresses"]],
-            "NAT gateways": [
-                item["NatGatewayId"]
-                for item in ec2.describe_nat_gateways()["NatGateways"]
-                if item["State"] not in {"deleted", "deleting"}
-            ],
-            "endpoints": [
-                item["VpcEndpointId"]
-                for item in ec2.describe_vpc_endpoints()["VpcEndpoints"]
-                if item["State"].lower() not in {"deleted", "deleting"}
-            ],
-        }
-        return {kind: sorted(names) for kind, names in found.items()}
+        return inventory(self.client)
