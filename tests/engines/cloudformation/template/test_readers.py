@@ -144,6 +144,8 @@ many: {<<: [*base, *other], d: 5}
         ("a: [", "not YAML", 2, 1),
         ("a: b: c", "not YAML", 1, 5),
         ("\ta: b", "not YAML", 1, 1),
+        ("a: \x07", "not YAML", 0, 0),
+        ("\x00", "not YAML", 0, 0),
         ("", "the template is empty", 1, 1),
         ("# only a comment", "the template is empty", 1, 1),
         ("a: 1\n---\nb: 2", "one YAML document", 2, 1),

@@ -75,20 +75,17 @@ class _Built(NamedTuple):
 
 def read_yaml(text: str, file: str) -> tuple[Node, tuple[str, ...]]:
     """The document as a tree, and warnings. Raises `TemplateError` with line and column."""
+    composer = _Composer(_events(text, file), file)
+    return composer.document(), tuple(composer.warnings)
+
+
+def _events(text: str, file: str) -> Iterator[Any]:
+    """The parser's events; libyaml's where it was built in, which is quicker."""
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
-    composer = _Composer(_events(loader, file), file)
+    loader: Any = None
     try:
-        return composer.document(), tuple(composer.warnings)
-    finally:
-        loader.dispose()
-
-
-def _events(loader: Any, file: str) -> Iterator[Any]:
-    import yaml
-
-    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
         while loader.check_event():
             yield loader.get_event()
     except yaml.MarkedYAMLError as error:
@@ -99,6 +96,9 @@ def _events(loader: Any, file: str) -> Iterator[Any]:
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise TemplateError(f"not YAML: {reason}", file=file) from None
+    finally:
+        if loader is not None:
+            loader.dispose()
 
 
 def _place(mark: Any) -> Place:
