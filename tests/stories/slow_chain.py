@@ -10,7 +10,7 @@ import contextlib
 import json
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tests.stories.scene import wait_until
 
@@ -54,9 +54,10 @@ class Chain:
         """Start a destroy through the proxy."""
         return self.scene.start("destroy", STACK, "--yes", *flags, env=self._env(env))
 
-    def hold(self, operation: str = "PutParameter", *, skip: int = 1) -> Rule:
-        """Hold the second call of an operation in the proxy until it is released."""
-        return self.proxy.add(Rule(service="ssm", operation=operation, skip=skip, times=1, hold=threading.Event()))
+    def hold(self, operation: str = "PutParameter", *, skip: int = 1, drop: Literal["before"] | None = None) -> Rule:
+        """Hold the second call of an operation in the proxy until it is released; with `drop` it then never lands."""
+        rule = Rule(service="ssm", operation=operation, skip=skip, times=1, hold=threading.Event(), drop=drop)
+        return self.proxy.add(rule)
 
     def in_cloud(self) -> set[str]:
         """Which of the three exist, asked directly."""

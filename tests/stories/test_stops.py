@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.stories.scene import wait_until
 from tests.stories.slow_chain import NAMES, STACK, Chain, chain_in
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from stackhold.testing.proxy import Answer, Rule
 
-    from tests.stories.scene import Scene
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.stories.scene import Running, Scene
 
 pytestmark = [pytest.mark.emulator, pytest.mark.story]
 
@@ -60,6 +63,128 @@ def test_a_first_signal_lets_calls_in_flight_finish_and_starts_nothing_new(
     segment = chain.stored("rollback-journal.json")["segments"][-1]
     assert segment["reason"] == "interrupted"
     assert {each["logicalId"] for each in segment["operations"]} == {"First", "Second"}
-    assert "deploy again" in result.err
+    assert f"stopped by {signum.name}" in result.err
+    assert "Run the same deploy again" in result.err
     chain.converges()
     assert not chain.has("rollback-journal.json")
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "left"),
+    [pytest.param([], 1, set(), id="rolled-back"), pytest.param(["--no-rollback"], 2, {"First"}, id="no-rollback")],
+)
+def test_a_failed_step_exits_1_when_all_went_back_and_2_when_it_was_left(
+    chain: Chain, flags: list[str], code: int, left: set[str]
+) -> None:
+    refusal = Answer(400, code="ValidationException", reason="no such thing here")
+    chain.proxy.add(Rule(service="ssm", operation="PutParameter", skip=1, times=1, answer=refusal))
+    result = chain.deploy(*flags, "--json").finish()
+
+    assert result.code == code
+    assert result.json()["outcome"] == chain.last_run()["outcome"] == "failed"
+    assert "no such thing here" in result.err
+    assert chain.in_cloud() == chain.recorded() == left
+    assert chain.scene.lock(STACK) is None
+    assert chain.has("rollback-journal.json") is bool(left)
+    chain.converges()
+
+
+def test_a_deadline_stops_as_a_signal_does_and_is_reported_as_a_deadline(chain: Chain) -> None:
+    held = chain.hold()
+    running = chain.deploy("--deadline", "3", "--lock-timeout", "1")
+    held.wait_reached()
+    assert chain.wait_told("stopping")["data"]["cause"] == "deadline"
+    held.release()
+    result = running.finish()
+
+    assert result.code == 124
+    assert "the deadline (3 s, from --deadline) passed; not everything was done" in result.err
+    assert "interrupted" not in result.out + result.err
+    assert chain.last_run()["outcome"] == "deadline-exceeded"
+    assert chain.last_run()["exitCode"] == 124
+    assert chain.in_cloud() == chain.recorded() == {"First", "Second"}
+    assert chain.proxy.count(service="ssm", operation="PutParameter") == 2
+    assert chain.scene.lock(STACK) is None
+    assert not chain.has("run.json")
+    assert chain.stored("rollback-journal.json")["segments"][-1]["reason"] == "deadline"
+    chain.converges()
+
+
+def stop_by_interrupt(running: Running) -> None:
+    running.signal(signal.SIGINT)
+
+
+def wait_for_the_deadline(_: Running) -> None:
+    """Nothing to do."""
+
+
+@pytest.mark.parametrize(
+    ("flags", "stop", "code", "outcome"),
+    [
+        pytest.param([], stop_by_interrupt, 130, "interrupted", id="SIGINT"),
+        pytest.param(
+            ["--deadline", "3", "--lock-timeout", "1"], wait_for_the_deadline, 124, "deadline-exceeded", id="deadline"
+        ),
+    ],
+)
+def test_when_the_grace_runs_out_calls_in_flight_become_intents_that_the_next_run_carries_on(
+    chain: Chain, flags: list[str], stop: Callable[[Running], None], code: int, outcome: str
+) -> None:
+    held = chain.hold(drop="before")
+    running = chain.deploy("--grace", "4", *flags)
+    held.wait_reached()
+    stop(running)
+    chain.wait_told("stopping")
+    result = running.finish(timeout=6)
+
+    assert result.code == code
+    assert chain.last_run()["outcome"] == outcome
+    assert chain.recorded() == {"First"}
+    assert chain.scene.lock(STACK) is None
+    left = chain.stored("run.json")["intents"]
+    assert [(each["logicalId"], each["kind"], each["name"]) for each in left] == [("Second", "create", "chain-second")]
+    assert {each["logicalId"]: each.get("status") for each in journal_of(chain)} == {"First": None, "Second": "unknown"}
+
+    held.release()
+    again = chain.scene.run("deploy", "chain.yaml", "--json")
+    assert chain.in_cloud() == chain.recorded() == set(NAMES)
+    warning = next(each for each in again.json()["warnings"] if "did not settle" in each)
+    assert "Second (create chain-second)" in warning
+    assert warning in again.err
+    assert "Second" in {each["logicalId"] for each in chain.stored("run.json")["intents"]}
+
+
+def test_a_ci_runner_that_kills_after_ten_seconds_finds_the_run_over_in_time(chain: Chain) -> None:
+    held = chain.hold()
+    running = chain.deploy("--grace", "8")
+    held.wait_reached()
+    running.signal(signal.SIGINT)
+    result = running.finish(timeout=7.5)
+    assert result.code == 130
+    assert chain.recorded() == {"First"}
+    assert chain.scene.lock(STACK) is None
+    assert [each["logicalId"] for each in chain.stored("run.json")["intents"]] == ["Second"]
+
+
+@pytest.mark.parametrize(("signum", "_code"), SIGNALS)
+def test_a_second_signal_ends_the_process_at_once_and_says_how_to_clear_the_lock(
+    chain: Chain, signum: signal.Signals, _code: int
+) -> None:
+    held = chain.hold()
+    running = chain.deploy()
+    held.wait_reached()
+    running.signal(signum)
+    chain.wait_told("stopping")
+    running.signal(signum)
+    result = running.finish(timeout=5)
+
+    assert result.code == 130
+    assert f"stackhold force-unlock {STACK} --region us-east-1 --state {chain.scene.state}" in result.err
+    assert chain.recorded() <= {"First"}
+    assert {each["logicalId"] for each in chain.stored("run.json")["intents"]} == set(NAMES)
+
+
+def journal_of(chain: Chain) -> list[dict[str, Any]]:
+    """The operations of the journal's last segment."""
+    operations: list[dict[str, Any]] = chain.stored("rollback-journal.json")["segments"][-1]["operations"]
+    return operations

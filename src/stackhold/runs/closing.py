@@ -13,6 +13,7 @@ from stackhold.decide.stopping import end_of
 from stackhold.errors import StoreError
 from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
+from stackhold.model.instant import words
 from stackhold.model.run import Outcome, StopCause
 from stackhold.runs.lock import Renewed
 from stackhold.runs.report import RunReport
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from stackhold.runs.watch import Watch
 
 _LATE = (StopCause.FOREIGN_WRITE, StopCause.LOCK_LOST, StopCause.STOOD_DOWN)
+_NOTHING_DONE = "the run ended before it changed anything"
 _UNCHANGED = {
     Outcome.BLOCKED: "the plan was not approved; nothing was changed",
     Outcome.PLAN_CHANGED: "the stack kept changing while it was planned; nothing was changed",
@@ -53,7 +55,7 @@ class Closing:
                 outcome,
                 exit_code,
                 cause=cause,
-                error="the run was stopped while it waited for the lock; nothing was changed",
+                error=f"{self._why(cause)} while the run waited for the lock; nothing was changed",
             )
         )
 
@@ -68,14 +70,14 @@ class Closing:
         self._undo_run_file()
         cause = self._parts.control.cause
         ended, exit_code = end_of(cause, outcome=outcome, exit_code=ExitCode.FAILED)
-        error = _UNCHANGED.get(ended, "") if cause is None else self._why(cause)
+        error = _UNCHANGED.get(ended, _NOTHING_DONE) if cause is None else f"{self._why(cause)}; nothing was changed"
         return self._close(
             RunReport(
                 self._parts.identity,
                 ended,
                 exit_code,
                 cause=cause,
-                error=error or "the run was stopped before it changed anything",
+                error=error,
                 holder=self._holder,
                 record=record,
             )
@@ -125,7 +127,7 @@ class Closing:
 
     def _judge(self, settling: Settling, result: WorkResult, cause: StopCause | None, *, is_saved: bool) -> RunReport:
         outcome, exit_code = end_of(cause, outcome=result.outcome, exit_code=result.exit_code)
-        error = self._why(cause) or result.error
+        error = "; ".join(each for each in (self._why(cause), result.error) if each)
         saver = settling.saver
         if not is_saved and exit_code is ExitCode.DONE:
             outcome, exit_code = Outcome.FAILED, ExitCode.FAILED
@@ -174,8 +176,17 @@ class Closing:
         return replace(report, waited_ms=self.waited_ms, warnings=log.warnings)
 
     def _why(self, cause: StopCause | None) -> str:
-        """What the loss of the lock, or of the record, means; empty for other causes."""
+        """What stopped the run; empty when nothing did."""
         match cause:
+            case None:
+                return ""
+            case StopCause.SIGINT | StopCause.SIGTERM:
+                return f"stopped by {cause.value}"
+            case StopCause.CANCEL:
+                return "stopped because stackhold cancel asked for it"
+            case StopCause.DEADLINE:
+                deadline = self._parts.settings.deadline
+                return f"the deadline ({words(deadline.ms)}{f', from {deadline.source}' if deadline.source else ''}) passed"
             case StopCause.LOCK_LOST if self._holder:
                 return f"the lock was lost; {self._holder} holds it now"
             case StopCause.LOCK_LOST:
@@ -185,8 +196,6 @@ class Closing:
                 return "the lock was not confirmed in time, so the run stood down"
             case StopCause.FOREIGN_WRITE:
                 return f"{self._parts.keys.record} was changed by someone else while this run held the lock"
-            case _:
-                return ""
 
     def _ask_once_more(self) -> None:
         """The run stood down: is the lock still ours? Only then more than the last save may be written."""

@@ -253,7 +253,7 @@ class DeployExecution:
             settled=nothing_done,
             record_gone=nothing_done and self._facts.is_first,
             summary=self._summary(),
-            error=problem or "stopped before everything was done",
+            error=problem or "not everything was done",
         )
 
     def _settle_marks(self, walked: Walked[LogicalId]) -> None:
