@@ -71,6 +71,55 @@ def test_a_stop_that_is_over_leaves_what_hangs_in_flight() -> None:
     assert not walked.is_complete
 
 
+def test_a_stop_keeps_what_waits_for_a_free_thread_from_starting() -> None:
+    began, go_on = threading.Event(), threading.Event()
+    stops: list[Stop] = []
+
+    def work(node: str, release: Callable[[], None]) -> None:
+        began.set()
+        go_on.wait(20)
+
+    def stop() -> None:
+        began.wait(20)
+        stops.append(Stop(StopCause.SIGTERM, is_over=False))
+        go_on.set()
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    wide: dict[str, tuple[str, ...]] = {"a": (), "b": (), "c": ()}
+    walked = walk(wide, work, crew=Crew(1), stopping=lambda: stops[0] if stops else None, goes_on=True)
+    stopper.join()
+    assert walked.done == ["a"]
+    assert walked.not_started == ["b", "c"]
+    assert not walked.in_flight
+
+
+def test_what_never_got_a_thread_is_not_in_flight_when_the_stop_is_over() -> None:
+    began, hang = threading.Event(), threading.Event()
+
+    def work(node: str, release: Callable[[], None]) -> None:
+        began.set()
+        hang.wait(20)
+
+    over = Stop(StopCause.SIGTERM, is_over=True)
+    walked = walk({"a": (), "b": ()}, work, crew=Crew(1), stopping=lambda: over if began.is_set() else None)
+    hang.set()
+    assert walked.in_flight == {"a"}
+    assert walked.not_started == ["b"]
+
+
+def test_a_failure_keeps_what_waits_for_a_free_thread_from_starting() -> None:
+    held = threading.Event()
+
+    def work(node: str, release: Callable[[], None]) -> None:
+        held.set()
+        raise ValueError(node)
+
+    walked = walk({"a": (), "b": ()}, work, crew=Crew(1), stopping=lambda: None, is_held=held.is_set)
+    assert list(walked.failed) == ["a"]
+    assert walked.not_started == ["b"]
+
+
 def test_a_cycle_ends_the_walk_instead_of_hanging_it() -> None:
     walked = walk({"a": ("b",), "b": ("a",)}, lambda node, release: None, crew=Crew(1), stopping=lambda: None)
     assert walked.not_started == ["a", "b"]

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -85,12 +86,31 @@ class Walked(Generic[Node]):
         return not (self.failed or self.not_started or self.in_flight)
 
 
-class _Walk(Generic[Node]):
-    """One walk's bookkeeping. Only `_run` is called in other threads; they report through `_ended`."""
+class _Report(Enum):
+    """What a thread says of its node."""
 
-    def __init__(self, needs: Mapping[Node, Collection[Node]], work: Work[Node], *, crew: Crew) -> None:
+    RELEASED = "its dependents may start"
+    ENDED = "done, or failed"
+    NOT_BEGUN = "its turn came when nothing may start any more"
+
+
+class _Walk(Generic[Node]):
+    """One walk's bookkeeping. Only `_run` is called in other threads; they report through `_ended`.
+
+    A job may lie in the crew's queue for long: it asks once more, in its thread, whether it may still start.
+    """
+
+    def __init__(
+        self,
+        needs: Mapping[Node, Collection[Node]],
+        work: Work[Node],
+        *,
+        crew: Crew,
+        may_start: Callable[[Walked[Node]], bool],
+    ) -> None:
         self._work = work
         self._crew = crew
+        self._may_start = may_start
         self._left = {node: {need for need in needs[node] if need in needs and need != node} for node in needs}
         self._needed_by: dict[Node, list[Node]] = {}
         for node, left in self._left.items():
@@ -98,12 +118,13 @@ class _Walk(Generic[Node]):
                 self._needed_by.setdefault(need, []).append(node)
         self._ready = deque(node for node, left in self._left.items() if not left)
         self._released: set[Node] = set()
-        self._ended: SimpleQueue[tuple[Node, bool, Exception | None]] = SimpleQueue()
+        self._begun: set[Node] = set()
+        self._ended: SimpleQueue[tuple[Node, _Report, Exception | None]] = SimpleQueue()
         self.flying: set[Node] = set()
         self.walked: Walked[Node] = Walked()
 
-    def start_ready(self, may_start: Callable[[], bool], is_instant: Callable[[Node], bool]) -> None:
-        while self._ready and may_start():
+    def start_ready(self, is_instant: Callable[[Node], bool]) -> None:
+        while self._ready and self._may_start(self.walked):
             node = self._ready.popleft()
             self.flying.add(node)
             if is_instant(node):
@@ -114,33 +135,38 @@ class _Walk(Generic[Node]):
     def take_report(self) -> bool:
         """Wait a moment for a node to end or to let its dependents start; False when none did."""
         try:
-            node, is_end, problem = self._ended.get(timeout=_LOOK_SECONDS)
+            node, report, problem = self._ended.get(timeout=_LOOK_SECONDS)
         except Empty:
             return False
-        if is_end:
+        if report is not _Report.RELEASED:
             self.flying.discard(node)
         if problem is not None:
             self.walked.failed[node] = problem
-        else:
-            if is_end:
+        elif report is not _Report.NOT_BEGUN:
+            if report is _Report.ENDED:
                 self.walked.done.append(node)
             self._release(node)
         return True
 
     def finish(self) -> Walked[Node]:
         walked = self.walked
-        walked.in_flight = set(self.flying)
+        walked.in_flight = self.flying & self._begun
         ended = {*walked.done, *walked.failed, *walked.in_flight}
         walked.not_started = [node for node in self._left if node not in ended]
         return walked
 
     def _run(self, node: Node) -> None:
+        self._begun.add(node)
+        if not self._may_start(self.walked):
+            self._begun.discard(node)
+            self._ended.put((node, _Report.NOT_BEGUN, None))
+            return
         problem: Exception | None = None
         try:
-            self._work(node, lambda: self._ended.put((node, False, None)))
+            self._work(node, lambda: self._ended.put((node, _Report.RELEASED, None)))
         except Exception as error:
             problem = error
-        self._ended.put((node, True, problem))
+        self._ended.put((node, _Report.ENDED, problem))
 
     def _release(self, node: Node) -> None:
         if node in self._released:
@@ -168,15 +194,15 @@ def walk(
     thread. Nothing starts while the walk is held, which a node may bring about before its failure is reported.
     Returns when nothing is in flight, or when the stop is over.
     """
-    state = _Walk(needs, work, crew=crew)
 
-    def may_start() -> bool:
-        return stopping() is None and not is_held() and (goes_on or not state.walked.failed)
+    def may_start(walked: Walked[Node]) -> bool:
+        return stopping() is None and not is_held() and (goes_on or not walked.failed)
 
-    state.start_ready(may_start, is_instant)
+    state = _Walk(needs, work, crew=crew, may_start=may_start)
+    state.start_ready(is_instant)
     while state.flying:
         if state.take_report():
-            state.start_ready(may_start, is_instant)
+            state.start_ready(is_instant)
         elif (stop := stopping()) is not None and stop.is_over:
             break
     return state.finish()
