@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.stories.both_stores import Line, in_bucket, line_in
 from tests.stories.scene import Scene
 
 if TYPE_CHECKING:
@@ -30,6 +31,20 @@ def moto_scene(moto: emulators.Emulator, tmp_path: Path) -> Iterator[Scene]:
     made = Scene(emulator=moto, folder=tmp_path, state=f"file:{tmp_path / 'state'}")
     yield made
     _end(made)
+
+
+@pytest.fixture(params=["directory", "s3"])
+def line(request: pytest.FixtureRequest, scene: Scene) -> Iterator[Line]:
+    """The stack `line` on either store."""
+    with line_in(scene if request.param == "directory" else in_bucket(scene)) as made:
+        yield made
+
+
+@pytest.fixture
+def bucket_line(scene: Scene) -> Iterator[Line]:
+    """The stack `line` with its state in a bucket."""
+    with line_in(in_bucket(scene)) as made:
+        yield made
 
 
 def _end(scene: Scene) -> None:
