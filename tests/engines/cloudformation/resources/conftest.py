@@ -86,10 +86,16 @@ def worlds() -> dict[str, World]:
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, worlds: dict[str, World]) -> World:
     """The emulator named by an indirect parameter (ministack without one), empty."""
     kind = getattr(request, "param", "ministack")
-    emulator: Emulator = request.getfixturevalue(kind)
+    emulator: Emulator = request.getfixturevalue(f"{kind}_session" if _may_stay_as_it_is(request, kind) else kind)
     for key, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": emulator.url}.items():
         monkeypatch.setenv(key, value)
     if kind not in worlds:
         session = AwsSession(region=REGION, profile=None)
         worlds[kind] = World(emulator=emulator, context=context_of(session.aws()))
     return worlds[kind]
+
+
+def _may_stay_as_it_is(request: pytest.FixtureRequest, kind: str) -> bool:
+    """moto takes seconds to forget. What a sample without prerequisites makes is gone at the test's end."""
+    sample = getattr(request.node, "callspec", None) and request.node.callspec.params.get("sample")
+    return kind == "moto" and sample is not None and sample.prepare is None

@@ -30,7 +30,8 @@ class Sample:
     """An in-place change, laid over the properties."""
     remove: tuple[str, ...] = ()
     """Properties taken out after that: each must go back to its default."""
-    prepare: Callable[[Client], Given] = lambda _: {}
+    prepare: Callable[[Client], Given] | None = None
+    """Makes what the resource needs beside itself."""
     attributes: frozenset[str] = frozenset()
     """All names that `Fn::GetAtt` may ask for."""
     ref: Callable[[str, Given], Any] = lambda physical_id, _: physical_id

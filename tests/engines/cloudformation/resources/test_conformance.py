@@ -64,7 +64,7 @@ class Life:
         self.world = world
         self.sample = sample
         self.handler: Handler = handler
-        self.given: Given = sample.prepare(world.client)
+        self.given: Given = sample.prepare(world.client) if sample.prepare else {}
         self.properties = sample.properties(self.given)
         self.before = sample.count(world.client, self.given)
         self.blind = sample.blind.get(world.emulator.kind, frozenset())
