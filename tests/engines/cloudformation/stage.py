@@ -83,6 +83,8 @@ class Stage:
     cloud: FakeCloud = field(default_factory=FakeCloud)
     record: StateRecord | None = None
     handler: Handler = field(default_factory=ThingHandler)
+    cloud_control: Handler | None = None
+    """The handler of the other route; None when it is the same."""
     options: DeployOptions = field(default_factory=lambda: DeployOptions(baseline=False))
     clock: FakeClock = field(default_factory=FakeClock)
     runs: int = 0
@@ -151,11 +153,14 @@ class Stage:
         return Bench(
             run=self.run,
             aws=self.cloud,
-            handler_of=lambda type_name, route: self.handler,
+            handler_of=self._handler_of,
             resolve=resolved,
             decide=decide,
             options=self.options,
         )
+
+    def _handler_of(self, type_name: TypeName, route: Route) -> Handler:
+        return (route is Route.CLOUD_CONTROL and self.cloud_control) or self.handler
 
     def plan(self, resources: Mapping[str, dict[str, Any]], outputs: Mapping[str, Any]) -> Plan:
         """What the planner would say."""
@@ -258,7 +263,7 @@ def _change(desired: DesiredResource, body: dict[str, Any], old: ResourceRecord 
         name,
         THING,
         Action.MAY_REPLACE if is_open else Action.UPDATE,
-        Route.NATIVE,
+        Route(body.get("route", Route.NATIVE)),
         desired=desired,
         recorded=old,
         old_first=bool(body.get("old_first")),

@@ -127,6 +127,17 @@ def test_an_in_place_change_updates_one_resource(stack: Emulated) -> None:
 
 
 @pytest.mark.emulator
+def test_a_generated_name_that_the_template_comes_to_name_is_recorded_once(stack: Emulated) -> None:
+    stack.must_deploy(SMALL)
+    name = stack.physical("Queue").rpartition("/")[2]
+    named = SMALL.replace("{VisibilityTimeout: 30}", f"{{VisibilityTimeout: 30, QueueName: {name}}}")
+    work = stack.plan(named)
+    assert work.plan.changes[LogicalId("Queue")].action is Action.RECORD
+    stack.must_deploy(named)
+    assert stack.plan(named).is_empty
+
+
+@pytest.mark.emulator
 def test_a_create_only_change_replaces_new_before_old_and_references_follow(stack: Emulated) -> None:
     named = SMALL.replace("{VisibilityTimeout: 30}", "{VisibilityTimeout: 30, QueueName: first}")
     stack.must_deploy(named)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tests.engines.cloudformation.stage import Stage, ThingHandler
 
 from stackhold.engines.cloudformation.bench import DeployOptions
@@ -10,6 +12,11 @@ from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.ids import LogicalId
 from stackhold.model.run import IntentState, Outcome
+
+if TYPE_CHECKING:
+    from stackhold.engines.cloudformation.resources.handler import Context, Made, Want
+    from stackhold.engines.cloudformation.values import Props
+    from stackhold.model.ids import PhysicalId
 
 A, B, C = LogicalId("A"), LogicalId("B"), LogicalId("C")
 NO_ROLLBACK = DeployOptions(baseline=False, rollback=False)
@@ -58,6 +65,24 @@ def test_what_the_run_created_goes_and_what_it_updated_gets_its_recorded_propert
     assert stage.cloud.things["a"].properties == {"Name": "a", "Value": 1}
     assert dict(stage.run.record.resources) == before
     assert told(stage) == {"A": "restored", "C": "deleted"}
+
+
+def test_an_update_is_restored_on_the_route_that_it_took() -> None:
+    """The native handler does not send what sent the resource to Cloud Control, so it could not take it back."""
+
+    class OnlyValue(ThingHandler):
+        def update(self, ctx: Context, physical_id: PhysicalId, old: Props, want: Want) -> Made:
+            raise AssertionError("the native handler was asked")
+
+    stage = Stage(cloud_control=ThingHandler()).has(A={"Name": "a", "Value": 1})
+    stage.handler = OnlyValue()
+    stage.cloud.refuse("CreateThing", "b")
+    result = stage.deploy(
+        A={"Name": "a", "Value": 1, "Kind": None, "Uses": "more", "route": "cc-api"}, B={"Name": "b", "after": ["A"]}
+    )
+    assert result.exit_code is ExitCode.FAILED
+    assert stage.cloud.things["a"].properties == {"Name": "a", "Value": 1}
+    assert stage.run.record.resources[A].provisioned_by == "sdk"
 
 
 def test_a_replacement_is_undone_new_one_gone_old_one_kept_dependents_back() -> None:

@@ -151,13 +151,15 @@ class _GoBack:
         return Undone.DELETED
 
     def _restore(self, attempt: Attempt, trace: Trace) -> Undone:
+        """On the route of the update, since the recorded one may not know what that has set."""
         before = attempt.before
         assert before is not None
         if attempt.error is not None and not attempt.trace.left_something:
             self._put_back(attempt)
             return Undone.UNTOUCHED
-        bench = self._bench
-        handler, ctx = bench.handler(before), bench.context(trace)
+        bench, change = self._bench, attempt.change
+        assert change is not None
+        handler, ctx = bench.handler_of(change.type, change.route), bench.context(trace)
         want = bench.want(attempt.logical_id, handler, dict(before.properties))
         want = dataclasses.replace(want, name=want.name if _has_name(handler, want.properties) else "")
         made = handler.update(ctx, before.physical_id, attempt.properties, want)

@@ -93,7 +93,7 @@ class Operations:
             case Action.RECORD:
                 self._record_only(attempt, change)
             case Action.WAIT:
-                self._wait(attempt, change, release)
+                self._wait(attempt, change, self._planned(change), release)
             case Action.CREATE:
                 self._create(attempt, change, self._resolved(change), release)
             case Action.UPDATE | Action.REPLACE | Action.MAY_REPLACE:
@@ -110,13 +110,17 @@ class Operations:
             case Action.UPDATE | Action.MAY_REPLACE:
                 self._update(attempt, decided, properties, release)
             case Action.WAIT:
-                self._wait(attempt, decided, release)
+                self._wait(attempt, decided, properties, release)
             case _:
-                self._unchanged(attempt, decided)
+                self._unchanged(attempt, decided, properties)
 
     def _resolved(self, change: ResourceChange) -> Props:
         desired = _desired(change)
         return self._bench.resolve(change.type, change.logical_id, desired.properties, self._known.lookup)
+
+    def _planned(self, change: ResourceChange) -> Props:
+        """What the plan found to be no change: nothing in it was unknown."""
+        return self._plan.resolved.get(change.logical_id, dict(_recorded(change).properties))
 
     def _create(self, attempt: Attempt, change: ResourceChange, properties: Props, release: Callable[[], None]) -> None:
         attempt.verb = Verb.CREATE
@@ -189,12 +193,12 @@ class Operations:
 
     def _record_only(self, attempt: Attempt, change: ResourceChange) -> None:
         attempt.verb = Verb.RECORD
-        attempt.after = self._with_metadata(change, _recorded(change))
+        attempt.after = self._as_planned(change, self._planned(change))
         self._put(attempt.logical_id, attempt.after)
 
-    def _unchanged(self, attempt: Attempt, change: ResourceChange) -> None:
+    def _unchanged(self, attempt: Attempt, change: ResourceChange, properties: Props) -> None:
         recorded = _recorded(change)
-        record = self._with_metadata(change, recorded)
+        record = self._as_planned(change, properties)
         if record != recorded:
             attempt.verb = Verb.RECORD
             attempt.after = record
@@ -207,11 +211,10 @@ class Operations:
             operation=Action.KEEP.value,
         )
 
-    def _wait(self, attempt: Attempt, change: ResourceChange, release: Callable[[], None]) -> None:
+    def _wait(self, attempt: Attempt, change: ResourceChange, properties: Props, release: Callable[[], None]) -> None:
         """Poll what an earlier run left coming up."""
         attempt.verb = Verb.RECORD
-        recorded = self._with_metadata(change, _recorded(change))
-        attempt.after = recorded
+        attempt.after = self._as_planned(change, properties)
         handler, ctx = self._begin(attempt, change)
         self._settle(attempt, handler, ctx, release, polls_first=True)
 
@@ -286,11 +289,16 @@ class Operations:
             extra=dict(change.recorded.extra) if change.recorded else {},
         )
 
-    def _with_metadata(self, change: ResourceChange, recorded: ResourceRecord) -> ResourceRecord:
-        """The record with what no call is made for: dependencies and policies."""
+    def _as_planned(self, change: ResourceChange, properties: Props) -> ResourceRecord:
+        """The record with what no call is made for: dependencies, policies, and properties that AWS has already.
+
+        Without the last, such as a generated name that the template has come to name, every later plan would find
+        the same again.
+        """
         desired = _desired(change)
         return dataclasses.replace(
-            recorded,
+            _recorded(change),
+            properties=properties,
             dependencies=self._dependencies(change.logical_id),
             deletion_policy=desired.deletion_policy,
             update_replace_policy=desired.update_replace_policy,
