@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -166,9 +168,9 @@ def test_a_ci_runner_that_kills_after_ten_seconds_finds_the_run_over_in_time(cha
     assert [each["logicalId"] for each in chain.stored("run.json")["intents"]] == ["Second"]
 
 
-@pytest.mark.parametrize(("signum", "_code"), SIGNALS)
-def test_a_second_signal_ends_the_process_at_once_and_says_how_to_clear_the_lock(
-    chain: Chain, signum: signal.Signals, _code: int
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_the_process_at_once_and_releases_the_lock_if_it_can(
+    chain: Chain, signum: signal.Signals
 ) -> None:
     held = chain.hold()
     running = chain.deploy()
@@ -179,9 +181,114 @@ def test_a_second_signal_ends_the_process_at_once_and_says_how_to_clear_the_lock
     result = running.finish(timeout=5)
 
     assert result.code == 130
-    assert f"stackhold force-unlock {STACK} --region us-east-1 --state {chain.scene.state}" in result.err
+    assert unlock_command(chain) in result.err
+    assert chain.scene.lock(STACK) is None
     assert chain.recorded() <= {"First"}
     assert {each["logicalId"] for each in chain.stored("run.json")["intents"]} == set(NAMES)
+
+
+def test_a_second_signal_does_not_wait_for_a_store_that_hangs_and_the_printed_command_clears_the_lock(
+    chain: Chain,
+) -> None:
+    held = chain.hold(drop="before")
+    running = chain.deploy()
+    held.wait_reached()
+    chain.wait_told("operation-done")
+    running.signal(signal.SIGTERM)
+    chain.wait_told("stopping")
+    with busy_store(chain):
+        running.signal(signal.SIGINT)
+        result = running.finish(timeout=5)
+
+    assert result.code == 130
+    assert "the lock may still be there" in result.err
+    assert chain.scene.lock(STACK) is not None
+    assert chain.recorded() == {"First"}
+    held.release()
+    command = result.err.strip().splitlines()[-1].split()
+    assert command[0] == "stackhold"
+    chain.scene.run(*command[1:], "--yes")
+    assert chain.scene.lock(STACK) is None
+    assert "did not settle" in chain.scene.run("deploy", "chain.yaml").out
+    assert chain.in_cloud() == chain.recorded() == set(NAMES)
+
+
+def test_a_killed_run_leaves_its_lock_which_expires_and_is_taken_over_with_a_warning(chain: Chain) -> None:
+    held = chain.hold(drop="before")
+    running = chain.deploy("--lock-ttl", "6s", "--lock-renew", "1s")
+    held.wait_reached()
+    wait_until(lambda: chain.recorded() == {"First"}, "the save of the first")
+    running.signal(signal.SIGKILL)
+    assert running.finish().code == -signal.SIGKILL
+    held.release()
+
+    lock = chain.scene.lock(STACK)
+    assert lock is not None
+    assert lock["owner"].endswith(f":{running.process.pid}")
+    assert chain.recorded() == {"First"}
+    assert {each["logicalId"] for each in chain.stored("run.json")["intents"]} == set(NAMES)
+    assert chain.last_run().get("outcome") is None
+    refused = chain.scene.run("deploy", "chain.yaml", "--lock-timeout", "0", expect=1)
+    assert lock["owner"] in refused.err
+
+    again = chain.scene.run("deploy", "chain.yaml", "--lock-timeout", "30s", "--json")
+    assert again.json()["waitedMs"] > 0
+    warnings = " ".join(again.json()["warnings"])
+    assert f"took over the lock of {lock['owner']} (deploy)" in warnings
+    assert "Second (create chain-second)" in warnings
+    assert f"took over the lock of {lock['owner']}" in again.err
+    assert chain.in_cloud() == chain.recorded() == set(NAMES)
+    assert chain.scene.lock(STACK) is None
+
+
+def test_a_run_that_lost_its_lock_starts_nothing_new_and_names_the_holder(chain: Chain) -> None:
+    first, second = chain.hold(), chain.hold(skip=3)
+    loser = chain.deploy("--lock-ttl", "60s", "--lock-renew", "1s", "--json")
+    first.wait_reached()
+    wait_until(lambda: chain.recorded() == {"First"}, "the save of the first")
+    loser.signal(signal.SIGSTOP)
+    assert "running on this very host" in chain.scene.run("force-unlock", STACK, "--yes").err
+    winner = chain.deploy("--json")
+    second.wait_reached()
+    lock = chain.scene.lock(STACK)
+    assert lock is not None
+    loser.signal(signal.SIGCONT)
+    wait_until(lambda: any(told_of(run, "stopping") for run in chain.runs()), "the loss to be noticed")
+    first.release()
+    lost = loser.finish()
+
+    assert lost.code == 1
+    assert lost.json()["outcome"] == "lock-lost"
+    assert lost.json()["holder"] == lock["owner"]
+    assert f"{lock['owner']} holds it now" in lost.err
+    assert chain.proxy.count(service="ssm", operation="PutParameter") == 4
+    assert chain.stored("state.json")["lockId"] == lock["id"]
+    held_now = chain.scene.lock(STACK)
+    assert held_now is not None
+    assert held_now["id"] == lock["id"]
+    second.release()
+    won = winner.finish()
+    assert won.code == 0
+    assert chain.in_cloud() == chain.recorded() == set(NAMES)
+    assert chain.stored("state.json")["lockId"] == lock["id"]
+
+
+def unlock_command(chain: Chain) -> str:
+    """The command that clears this stack's lock, as it must be printed."""
+    return f"stackhold force-unlock {STACK} --region us-east-1 --state {chain.scene.state}"
+
+
+@contextlib.contextmanager
+def busy_store(chain: Chain) -> Iterator[None]:
+    """Another process writes to the stack's folder, and takes its time."""
+    with chain.scene.file(STACK, ".lock").open("rb") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        yield
+
+
+def told_of(run: dict[str, Any], kind: str) -> bool:
+    """Whether a run's log has an event of a kind."""
+    return any(each["kind"] == kind for each in run.get("events", []))
 
 
 def journal_of(chain: Chain) -> list[dict[str, Any]]:

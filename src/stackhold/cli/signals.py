@@ -56,7 +56,10 @@ def leave_at_once(*, release: Callable[[], bool], unlock_command: str, stderr: T
     worker.start()
     worker.join(RELEASE_SECONDS)
     if outcome == [True]:
-        said = "stackhold: left at once on a second signal; the lock is released, what was in flight is not known\n"
+        said = (
+            "stackhold: left at once on a second signal; the lock is released, what was in flight is not known.\n"
+            f"Should a lock of this process be there after all, this clears it:\n  {unlock_command}\n"
+        )
     else:
         said = (
             "stackhold: left at once on a second signal; the lock may still be there. It expires by itself; "

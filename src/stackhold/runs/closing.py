@@ -186,7 +186,8 @@ class Closing:
                 return "stopped because stackhold cancel asked for it"
             case StopCause.DEADLINE:
                 deadline = self._parts.settings.deadline
-                return f"the deadline ({words(deadline.ms)}{f', from {deadline.source}' if deadline.source else ''}) passed"
+                source = f", from {deadline.source}" if deadline.source else ""
+                return f"the deadline ({words(deadline.ms)}{source}) passed"
             case StopCause.LOCK_LOST if self._holder:
                 return f"the lock was lost; {self._holder} holds it now"
             case StopCause.LOCK_LOST:
