@@ -7,10 +7,13 @@ past the product. `Line` is a stack whose deploys hang where the story wants the
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
+import socket
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tests.stories.scene import PATIENCE_SECONDS, Result, wait_until
@@ -66,10 +69,14 @@ class Objects:
         """Whether they are files."""
         return self.scene.state.startswith("file:")
 
+    def path(self, name: str) -> Path:
+        """Where an object lies in a folder."""
+        return Path(self.scene.state.removeprefix("file:")) / self._key(name)
+
     def read(self, name: str) -> bytes | None:
         """An object's bytes; None when there is none."""
         if self.is_local:
-            path = self.scene.file(self.stack, name, self.region)
+            path = self.path(name)
             return path.read_bytes() if path.exists() else None
         client = self.scene.client("s3")
         try:
@@ -81,7 +88,7 @@ class Objects:
     def put(self, name: str, data: bytes) -> None:
         """Write an object whatever is there."""
         if self.is_local:
-            path = self.scene.file(self.stack, name, self.region)
+            path = self.path(name)
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             path.write_bytes(data)
         else:
@@ -90,7 +97,7 @@ class Objects:
     def drop(self, name: str) -> None:
         """Delete an object whatever is there."""
         if self.is_local:
-            self.scene.file(self.stack, name, self.region).unlink()
+            self.path(name).unlink()
         else:
             self.scene.client("s3").delete_object(Bucket=BUCKET, Key=self._key(name))
 
@@ -125,7 +132,7 @@ class Objects:
 
     def _names(self, below: str) -> list[str]:
         if self.is_local:
-            return sorted(below + path.name for path in self.scene.file(self.stack, below, self.region).glob("*.json"))
+            return sorted(below + path.name for path in self.path(below).glob("*.json"))
         start = self._key("")
         pages = self.scene.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=start + below)
         return sorted(each["Key"].removeprefix(start) for each in pages.get("Contents", []))
@@ -252,6 +259,11 @@ def in_bucket(scene: Scene) -> Scene:
     scene.client("s3").create_bucket(Bucket=BUCKET)
     scene.state = f"s3://{BUCKET}"
     return scene
+
+
+def owner_of(run: Watched) -> str:
+    """A run as its lock names it."""
+    return f"{getpass.getuser()}@{socket.gethostname()}:{run.pid}"
 
 
 def wall_ms() -> int:
