@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stackhold.model.run import Intent
     from stackhold.ports.engine import Work
     from stackhold.ports.store import Store
+    from stackhold.ports.threads import Threads
     from stackhold.runs.layout import Keys
     from stackhold.runs.lock import Acquired
     from stackhold.runs.parts import RunParts
@@ -45,12 +46,12 @@ class Reads:
     run_file: Beside[Stored | Absent]
 
     @classmethod
-    def start(cls, store: Store, keys: Keys) -> Reads:
+    def start(cls, store: Store, keys: Keys, threads: Threads) -> Reads:
         """Send them."""
         return cls(
-            record=Beside(lambda: store.read(keys.record)),
-            journal=Beside(lambda: store.read(keys.journal)),
-            run_file=Beside(lambda: store.read(keys.run_file)),
+            record=Beside(threads, lambda: store.read(keys.record)),
+            journal=Beside(threads, lambda: store.read(keys.journal)),
+            run_file=Beside(threads, lambda: store.read(keys.run_file)),
         )
 
 
@@ -124,7 +125,8 @@ class Beginning:
     def _beside(self, base: Base, record: StateRecord, work: Work) -> tuple[Written | Stored | Absent, bool]:
         generation = record.generation or 0
         listing = Beside(
-            lambda: self.parts.run_file.write(work, generation=generation, started_at=self.parts.lock.corrected_now())
+            self.parts.threads,
+            lambda: self.parts.run_file.write(work, generation=generation, started_at=self.parts.lock.corrected_now()),
         )
         try:
             answer = self._write(base, record)
@@ -154,6 +156,7 @@ class Beginning:
             return None
         data, serial = base.found.data, base.record.serial
         return Beside(
+            self.parts.threads,
             lambda: backups.keep(
                 self.parts.store,
                 self.parts.keys,
@@ -161,7 +164,7 @@ class Beginning:
                 data=data,
                 at=self.acquired.locked_at,
                 serial=serial,
-            )
+            ),
         )
 
     def _is_beside_others(self, base: Base) -> bool:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stackhold.ports.clock import Clock
     from stackhold.ports.reporter import Reporter
     from stackhold.ports.store import Store, Version
+    from stackhold.ports.threads import Threads
     from stackhold.runs.layout import Keys
     from stackhold.runs.settings import RunSettings
 
@@ -38,6 +39,7 @@ class RunLogKeeper:
         store: Store,
         keys: Keys,
         clock: Clock,
+        threads: Threads,
         reporter: Reporter,
         identity: RunIdentity,
         settings: RunSettings,
@@ -58,7 +60,7 @@ class RunLogKeeper:
         self._is_stale = False
         self._due_at = clock.boot() + pacing.LOG_FLOOR_MS
         self._telling = threading.Lock()
-        self._writing = threading.Lock()
+        self._writing = threads.lock()
 
     def tell(self, event: Event) -> None:
         """Show an event and keep it."""

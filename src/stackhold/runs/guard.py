@@ -30,6 +30,7 @@ from stackhold.runs.saver import Saver
 from stackhold.runs.settings import FixedWait, LockWait, RetryWait, RunSettings
 from stackhold.runs.settle import Settling
 from stackhold.runs.stops import Stops
+from stackhold.runs.threads import SystemThreads
 from stackhold.runs.together import Beside
 from stackhold.runs.watch import Watch
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from stackhold.ports.engine import Engine, Work
     from stackhold.ports.reporter import Reporter
     from stackhold.ports.store import Absent, Store, Version
+    from stackhold.ports.threads import Threads
 
 __all__ = ["FixedWait", "GuardedRun", "LockWait", "RetryWait", "RunReport", "RunSettings", "Stops"]
 
@@ -74,13 +76,15 @@ class GuardedRun:
         settings: RunSettings,
         identity: RunIdentity,
         stops: Stops,
+        threads: Threads | None = None,
     ) -> None:
-        """The deadline counts from here."""
+        """The deadline counts from here. `threads` are the process's own unless others are given."""
         self._stops = stops
         self._parts = RunParts.of(
             store=store,
             prefix=prefix,
             clock=clock,
+            threads=threads or SystemThreads(),
             reporter=reporter,
             settings=settings,
             identity=identity,
@@ -98,7 +102,7 @@ class GuardedRun:
         self._stops.listen()
         parts.log.say(EventKind.RUN_STARTED, data={"operation": parts.identity.operation})
         parts.store.prepare()
-        reads = Reads.start(parts.store, parts.keys)
+        reads = Reads.start(parts.store, parts.keys, parts.threads)
         acquired = self._acquire()
         if isinstance(acquired, StopCause):
             return self._closing.stopped_waiting(acquired)
@@ -129,7 +133,7 @@ class GuardedRun:
                 return True
             return False
 
-        return Beside(release).result_within(timeout_ms / 1000) or False
+        return Beside(self._parts.threads, release).result_within(timeout_ms / 1000) or False
 
     def _check(self) -> None:
         """A destroy never waits on this check, so that a teardown cannot be stuck on a setting."""
@@ -170,6 +174,7 @@ class GuardedRun:
             lock=parts.lock,
             fence=fence,
             clock=parts.clock,
+            threads=parts.threads,
             every_ms=settings.renew_every_ms,
             starts_at=confirmed_at,
         )
@@ -197,7 +202,7 @@ class GuardedRun:
         parts, control = self._parts, self._parts.control
         beginning = Beginning(parts, held.acquired)
         is_fresh = not held.acquired.at_once
-        base = beginning.read(Reads.start(parts.store, parts.keys) if is_fresh else reads)
+        base = beginning.read(Reads.start(parts.store, parts.keys, parts.threads) if is_fresh else reads)
         for _ in range(_PLANS):
             if control.cause is not None:
                 return self._closing.unchanged(Outcome.FAILED, base.record)
@@ -220,7 +225,7 @@ class GuardedRun:
             if stamped is Refused.LOST:
                 held.fence.lose(parts.lock.look().holder)
                 return self._closing.unchanged(Outcome.FAILED, base.record)
-            base, is_fresh = beginning.read(Reads.start(parts.store, parts.keys)), True
+            base, is_fresh = beginning.read(Reads.start(parts.store, parts.keys, parts.threads)), True
         return self._closing.unchanged(Outcome.PLAN_CHANGED, base.record)
 
     def _act(self, work: Work, base: Base, stamped: Stamped, held: _Held) -> RunReport:
@@ -230,7 +235,9 @@ class GuardedRun:
         saver = Saver(parts, base=stamped.record, version=stamped.written.version)
         settling = Settling(parts, saver, is_first_deploy=base.record is None or not base.record.resources)
         pruning = (
-            Beside(lambda: backups.prune(parts.store, parts.keys, parts.clock)) if base.record is not None else None
+            Beside(parts.threads, lambda: backups.prune(parts.store, parts.keys, parts.clock))
+            if base.record is not None
+            else None
         )
         try:
             result = self._perform(work, saver)

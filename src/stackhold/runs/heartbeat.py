@@ -6,13 +6,13 @@ lock meanwhile. A loss is final.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from stackhold.runs.lock import Renewed
 
 if TYPE_CHECKING:
     from stackhold.ports.clock import Clock
+    from stackhold.ports.threads import Started, Threads
     from stackhold.runs.fence import LockFence
     from stackhold.runs.lock import RunLock
 
@@ -24,7 +24,9 @@ _LONGEST_RETRY_MS = 15_000
 class Heartbeat:
     """Renews a lock at its rhythm."""
 
-    def __init__(self, *, lock: RunLock, fence: LockFence, clock: Clock, every_ms: int, starts_at: int) -> None:
+    def __init__(
+        self, *, lock: RunLock, fence: LockFence, clock: Clock, threads: Threads, every_ms: int, starts_at: int
+    ) -> None:
         """`starts_at` is when the lock was last confirmed, on the boot clock."""
         self._lock = lock
         self._fence = fence
@@ -32,12 +34,13 @@ class Heartbeat:
         self._every_ms = every_ms
         self._due_at = self._clock.boot() if lock.is_skewed else starts_at + every_ms
         self._failures = 0
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="stackhold-heartbeat", daemon=True)
+        self._end = threads.event()
+        self._threads = threads
+        self._thread: Started | None = None
 
     def start(self) -> None:
         """Begin to renew."""
-        self._thread.start()
+        self._thread = self._threads.start(self._loop, name="stackhold-heartbeat")
 
     def stop(self) -> None:
         """Renew no more. A renewal in flight may still end; releasing waits for it."""

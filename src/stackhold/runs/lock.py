@@ -7,7 +7,6 @@ by reading. A lock that was lost is never created again, and only our own versio
 from __future__ import annotations
 
 import contextlib
-import threading
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from stackhold.model.run import RunIdentity, StopCause
     from stackhold.ports.clock import Clock
     from stackhold.ports.store import Store, Version
+    from stackhold.ports.threads import Threads
     from stackhold.runs.layout import Keys
     from stackhold.runs.settings import RunSettings
 
@@ -83,7 +83,16 @@ class Hold:
 class RunLock:
     """The lock of one run. Thread-safe once acquired."""
 
-    def __init__(self, *, store: Store, keys: Keys, clock: Clock, settings: RunSettings, identity: RunIdentity) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        keys: Keys,
+        clock: Clock,
+        threads: Threads,
+        settings: RunSettings,
+        identity: RunIdentity,
+    ) -> None:
         self._store = store
         self._keys = keys
         self._clock = clock
@@ -99,7 +108,7 @@ class RunLock:
         self._version: Version | None = None
         self._first_sent: BootInstant | None = None
         self._was_unanswered = False
-        self._writing = threading.Lock()
+        self._writing = threads.lock()
 
     def acquire(
         self, *, deadline_at: BootInstant, stopping: Callable[[], StopCause | None], tell: Tell

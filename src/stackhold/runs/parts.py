@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stackhold.ports.clock import Clock
     from stackhold.ports.reporter import Reporter
     from stackhold.ports.store import Store
+    from stackhold.ports.threads import Threads
     from stackhold.runs.settings import RunSettings
     from stackhold.runs.stops import Stops
 
@@ -28,6 +29,7 @@ class RunParts:
     store: Store
     keys: Keys
     clock: Clock
+    threads: Threads
     settings: RunSettings
     identity: RunIdentity
     control: Control
@@ -43,6 +45,7 @@ class RunParts:
         store: Store,
         prefix: str,
         clock: Clock,
+        threads: Threads,
         reporter: Reporter,
         settings: RunSettings,
         identity: RunIdentity,
@@ -50,11 +53,12 @@ class RunParts:
     ) -> RunParts:
         """The parts of a new run; its deadline counts from here."""
         keys = Keys(prefix, identity.stack, identity.region)
-        lock = RunLock(store=store, keys=keys, clock=clock, settings=settings, identity=identity)
+        lock = RunLock(store=store, keys=keys, clock=clock, threads=threads, settings=settings, identity=identity)
         return cls(
             store=store,
             keys=keys,
             clock=clock,
+            threads=threads,
             settings=settings,
             identity=identity,
             control=Control(clock=clock, settings=settings, stops=stops),
@@ -62,6 +66,12 @@ class RunParts:
             run_file=RunFileKeeper(store=store, keys=keys, clock=clock, identity=identity, lock_id=lock.id),
             journal=JournalKeeper(store=store, keys=keys, clock=clock),
             log=RunLogKeeper(
-                store=store, keys=keys, clock=clock, reporter=reporter, identity=identity, settings=settings
+                store=store,
+                keys=keys,
+                clock=clock,
+                threads=threads,
+                reporter=reporter,
+                identity=identity,
+                settings=settings,
             ),
         )

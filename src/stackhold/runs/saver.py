@@ -6,7 +6,6 @@ changes that are not saved yet are put on top of it. Writes are paced, so that b
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -67,10 +66,9 @@ class Saver:
         self._failure = ""
         self._is_closing = False
         self._closing_at = 0
-        self._state = threading.Condition()
-        self._hurry = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="stackhold-saver", daemon=True)
-        self._thread.start()
+        self._state = parts.threads.condition()
+        self._hurry = parts.threads.event()
+        self._thread = parts.threads.start(self._loop, name="stackhold-saver")
 
     @property
     def confirmed(self) -> Confirmed:

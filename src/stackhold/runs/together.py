@@ -1,25 +1,26 @@
-"""Runs a few blocking calls beside each other, so that they cost one round trip."""
+"""Runs blocking calls in threads of their own: beside each other, so that they cost one round trip, or to be given up."""
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stackhold.ports.threads import Threads
+
 Answer = TypeVar("Answer")
+_LOOK_S = 0.1
 
 
 class Beside(Generic[Answer]):
     """One call in a thread of its own, from construction on."""
 
-    def __init__(self, call: Callable[[], Answer]) -> None:
+    def __init__(self, threads: Threads, call: Callable[[], Answer]) -> None:
         self._call = call
         self._answer: list[Answer] = []
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="stackhold-beside", daemon=True)
-        self._thread.start()
+        self._thread = threads.start(self._run, name="stackhold-beside")
 
     def result(self) -> Answer:
         """Wait for the answer; raises what the call raised."""
@@ -27,6 +28,14 @@ class Beside(Generic[Answer]):
         if self._error is not None:
             raise self._error
         return self._answer[0]
+
+    def ended(self, *, unless: Callable[[], bool]) -> bool:
+        """Wait for the end, or until `unless` says that nobody wants it any more; whether it ended."""
+        while self._thread.is_alive():
+            self._thread.join(_LOOK_S)
+            if self._thread.is_alive() and unless():
+                return False
+        return True
 
     def result_within(self, seconds: float) -> Answer | None:
         """The answer if it came in time; None when it did not, or when the call raised."""

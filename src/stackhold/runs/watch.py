@@ -18,6 +18,7 @@ from stackhold.runs.heartbeat import TICK_S
 
 if TYPE_CHECKING:
     from stackhold.ports.store import Version
+    from stackhold.ports.threads import Started
     from stackhold.runs.parts import RunParts
 
 _WORDS = {
@@ -40,17 +41,17 @@ class Watch:
         self._has_looked = False
         self._announced: StopCause | None = None
         self._announcing = threading.Lock()
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="stackhold-watch", daemon=True)
+        self._end = parts.threads.event()
+        self._thread: Started | None = None
 
     def start(self) -> None:
         """Begin to look."""
-        self._thread.start()
+        self._thread = self._parts.threads.start(self._loop, name="stackhold-watch")
 
     def stop(self) -> None:
         """Look no more; returns when a look in flight has ended or after a short while."""
         self._end.set()
-        if self._thread.is_alive():
+        if self._thread is not None and self._thread.is_alive():
             self._thread.join(timeout=5)
 
     def tick(self) -> None:
