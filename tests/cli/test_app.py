@@ -50,7 +50,7 @@ def test_an_expected_error_is_one_line_and_a_hint_and_exits_1(shell: Shell) -> N
     assert typed.code == 1
     assert typed.err.splitlines() == [
         "stackhold: '../x' is no stack name: a letter, then letters, digits and hyphens, at most 128 characters",
-        "Choose the name with --stack-name.",
+        "See what is recorded with: stackhold state list",
     ]
     assert not (shell.cwd / ".stackhold").exists()
 

@@ -18,7 +18,7 @@ from stackhold.errors import AwsError, Bug, CloudError, InputError, StackholdErr
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LOGIN_HINT = "Name credentials with --profile or AWS_PROFILE, or log in again (such as `aws sso login`)."
+LOGIN_HINT = "Name credentials with --profile or AWS_PROFILE, or log in again (such as `aws sso login`)."
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
 _THROTTLED = re.compile(
     r"Throttling.*|ThrottledException|RequestThrottled.*|RequestLimitExceeded|TooManyRequestsException|SlowDown"
@@ -116,7 +116,7 @@ def as_aws_error(failure: Failure, *, service: str, operation: str, sent_before:
         status=failure.status,
         request_id=failure.request_id,
         sent_before=sent_before,
-        hint=_LOGIN_HINT if failure.code in _EXPIRED else "",
+        hint=LOGIN_HINT if failure.code in _EXPIRED else "",
     )
 
 
@@ -170,7 +170,7 @@ def _own_fault(error: Exception, *, service: str) -> Failure:
         case b.ConnectionError():
             return Failure(Kind.UNSENT, type(error).__name__, one_line(error))
         case _:
-            raise InputError(f"no usable AWS credentials or settings: {one_line(error)}", hint=_LOGIN_HINT) from error
+            raise InputError(f"no usable AWS credentials or settings: {one_line(error)}", hint=LOGIN_HINT) from error
 
 
 def _unusable(error: Exception) -> Failure:

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from stackhold.adapters.aws_failures import Failure, Kind, header_date, sort_failure
+from stackhold.adapters.aws_failures import LOGIN_HINT, Failure, Kind, header_date, sort_failure
 from stackhold.adapters.s3_bucket import BucketReport, default_bucket_name, set_up_bucket
 from stackhold.adapters.s3_proof import MARKER_KEY, PROBE_PREFIX, marker, marks, prove_conditions
 from stackhold.errors import StoreConflict, StoreError, StoreRefused, StoreUnanswered, StoreUnreachable
@@ -44,7 +44,9 @@ _OTHER_REGION = frozenset(
         "Redirect",
     }
 )
-_CREDENTIALS = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"})
+_CREDENTIALS = frozenset(
+    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"}
+)
 
 
 class S3Store:
@@ -230,7 +232,13 @@ class S3Store:
                 key=key,
                 hint=f"Use a bucket of the region, or sign for {where or 'its own'} (AWS_REGION).",
             )
-        if failure.code in _CREDENTIALS or failure.status in {401, 403}:
+        if failure.code in _CREDENTIALS:
+            return StoreRefused(
+                f"bucket {bucket!r} does not accept these credentials: {failure.code}: {failure.reason}",
+                key=key,
+                hint=LOGIN_HINT,
+            )
+        if failure.status in {401, 403}:
             return StoreRefused(
                 f"access to bucket {bucket!r} is denied: {failure.code}: {failure.reason}",
                 key=key,

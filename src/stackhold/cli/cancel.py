@@ -31,7 +31,13 @@ def cancel(surroundings: Surroundings, /, stack: str, wait: bool, **options: obj
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
     keys = wiring.keys_of_recorded(stack)
-    lock = request_stop(wiring.store, wiring.clock, keys, requested_by=owner())
+    lock = request_stop(
+        wiring.store,
+        wiring.clock,
+        keys,
+        requested_by=owner(),
+        unlock_command=wiring.command("force-unlock", keys.stack, keys.region),
+    )
     name = f"{keys.stack} ({keys.region})"
     if lock is None:
         raise InputError(f"nobody holds the lock of {name}: there is no run to stop")

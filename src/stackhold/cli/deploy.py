@@ -29,7 +29,7 @@ def deploy(surroundings: Surroundings, /, **options: object) -> int:
     Asks before a plan that would lose the data of a stateful resource; --yes says yes to it.
     """
     from stackhold.cli.approval import DeployApproval
-    from stackhold.cli.planning import target
+    from stackhold.cli.planning import settle_doubt, target
     from stackhold.cli.running import Running, finish, run_guarded
     from stackhold.engines.cloudformation.bench import DeployOptions
 
@@ -43,6 +43,7 @@ def deploy(surroundings: Surroundings, /, **options: object) -> int:
     identity = wiring.identity(
         stack=wanted.source.stack, region=wanted.region, operation="deploy", engine="cloudformation"
     )
+    settle_doubt(wanted, wiring, identity)
     running = Running(call)
     approval = DeployApproval(running, identity)
     report = run_guarded(running, wiring, identity=identity, engine=wanted.engine, approve=approval)

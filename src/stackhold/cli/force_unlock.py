@@ -44,7 +44,7 @@ def force_unlock(surroundings: Surroundings, /, stack: str, **options: object) -
         shown.append(view)
         call.output.warn(f"{name} is locked" if not has_changed else f"The lock of {name} has changed meanwhile; now:")
         call.output.warn("\n".join(render_state.lock_lines(view)))
-        for line in _warnings(danger):
+        for line in _warnings(danger, wiring.command("cancel", keys.stack, keys.region)):
             call.output.warn(paint("red", line))
         return ask(surroundings, f"Delete this lock of {name}?", yes=call.yes)
 
@@ -60,11 +60,11 @@ def force_unlock(surroundings: Surroundings, /, stack: str, **options: object) -
     return ExitCode.FAILED if ended is Unlocked.DECLINED else ExitCode.DONE
 
 
-def _warnings(danger: Danger) -> list[str]:
+def _warnings(danger: Danger, cancel_command: str) -> list[str]:
     lines = []
     if danger.pid_here is not None:
         lines.append(f"WARNING: its process {danger.pid_here} is running on this very host.")
     if danger.is_live:
         lines.append("WARNING: this lock is LIVE: its holder may be at work. Two runs may then act at once.")
-        lines.append("         To stop a live run, use: stackhold cancel")
+        lines.append(f"         To stop a live run, use: {cancel_command}")
     return lines

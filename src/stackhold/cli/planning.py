@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from stackhold.cli.parameters import load_parameters, parse_pairs
 from stackhold.cli.source import Source, find_source
 from stackhold.engines.cloudformation.engine import DeployEngine
+from stackhold.engines.cloudformation.preflight import objection_to
 from stackhold.engines.cloudformation.template import parse_template
-from stackhold.errors import InputError
+from stackhold.errors import InputError, StackholdError
 from stackhold.model.ids import LogicalId
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from stackhold.cli.wiring import Wiring
     from stackhold.engines.cloudformation.bench import DeployOptions
     from stackhold.model.ids import Region
+    from stackhold.model.run import RunIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Target:
     source: Source
     region: Region
     engine: DeployEngine
+    doubt: InputError | None = None
+    """What seems to be wrong with the template, unless record or account say otherwise."""
 
 
 def target(call: Invocation, wiring: Wiring, options: dict[str, object], *, deploy: DeployOptions) -> Target:
@@ -41,6 +45,12 @@ def target(call: Invocation, wiring: Wiring, options: dict[str, object], *, depl
     parameters = load_parameters(_texts(options["parameters_files"]), _texts(options["parameters"]), cwd=cwd)
     template = parse_template(source.file)
     region = _region(call, wiring, source)
+    tags, allow_replace = {**source.tags, **tags}, frozenset(LogicalId(each) for each in _texts(options["replace"]))
+    objection = objection_to(
+        template, stack=source.stack, region=region, parameters=parameters, tags=tags, allow_replace=allow_replace
+    )
+    if objection is not None and objection.is_certain:
+        raise objection.error
     aws = wiring.session.aws(region)
     if source.account is not None and source.account != aws.account():
         raise InputError(
@@ -50,13 +60,31 @@ def target(call: Invocation, wiring: Wiring, options: dict[str, object], *, depl
     engine = DeployEngine(
         template=template,
         parameters=parameters,
-        tags={**source.tags, **tags},
+        tags=tags,
         aws=aws,
         url_suffix=wiring.session.dns_names(region)[1],
         options=deploy,
-        allow_replace=frozenset(LogicalId(each) for each in _texts(options["replace"])),
+        allow_replace=allow_replace,
     )
-    return Target(source, region, engine)
+    return Target(source, region, engine, doubt=objection.error if objection is not None else None)
+
+
+def settle_doubt(wanted: Target, wiring: Wiring, identity: RunIdentity) -> None:
+    """Raise what is wrong with a doubtful template, by the record as it is now: before a lock is taken for nothing.
+
+    Where record or account cannot be had, the doubt itself is raised.
+    """
+    if wanted.doubt is None:
+        return
+    from stackhold.runs.inspect import read_record
+
+    try:
+        found = read_record(wiring.store, wiring.keys(wanted.source.stack, wanted.region))
+        record = found.required() if found is not None else None
+        wiring.session.aws(wanted.region).account()
+    except StackholdError as error:
+        raise wanted.doubt from error
+    wanted.engine.plan(record, identity)
 
 
 def _region(call: Invocation, wiring: Wiring, source: Source) -> Region:

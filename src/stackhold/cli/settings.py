@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from stackhold.cli.durations import parse_duration
 from stackhold.cli.store_address import StoreAddress, parse_prefix, parse_store
 from stackhold.errors import InputError, PolicyInvalid
+from stackhold.model.ids import region_name
 from stackhold.model.instant import MINUTE, SECOND, Millis, Span, words
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str]
     return Settings(
         store=sources.find("state", store) or Setting(parse_store("file:.stackhold", base=cwd, cwd=cwd)),
         state_prefix=sources.find("state_prefix", lambda text, _: parse_prefix(text)) or Setting("stackhold"),
-        region=_optional(sources.find("region", lambda text, _: text)),
+        region=_optional(sources.find("region", lambda text, _: _parse_region(text))),
         profile=_optional(sources.find("profile", lambda text, _: text)),
         deadline=span("deadline", DEFAULT_DEADLINE),
         lock_timeout=Span(wait.value, wait.source) if wait else None,
@@ -186,6 +187,13 @@ def _optional(found: Setting[str] | None) -> Setting[str | None]:
 
 def _truth(found: Setting[bool] | None) -> bool:
     return found.value if found else False
+
+
+def _parse_region(text: str) -> str:
+    try:
+        return region_name(text)
+    except InputError as error:
+        raise ValueError(f"{error.message}; one is called such as eu-west-1") from error
 
 
 def _parse_bool(text: str) -> bool:

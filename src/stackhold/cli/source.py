@@ -41,7 +41,10 @@ def find_source(template: str, *, selected: str | None, named: str | None, cwd: 
             f"{template} is a template, which is one stack; {selected} cannot be chosen from it",
             hint="Name its stack with --stack-name.",
         )
-    name = stack_name(named if named is not None else Path(template).name.partition(".")[0])
+    name = stack_name(
+        named if named is not None else Path(template).name.partition(".")[0],
+        hint="A stack is called as its file, up to the first dot, unless --stack-name says otherwise.",
+    )
     shown = Path(template) if (Path.cwd() / template) == path else path
     return Source(file=shown, stack=name)
 

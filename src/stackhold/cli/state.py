@@ -52,6 +52,8 @@ def show(surroundings: Surroundings, /, stack: str, **options: object) -> None:
         render_state.show_document(view) if call.output.as_json else {},
         render_state.show_text(view, now=wiring.clock.now()),
     )
+    if view.record is not None:
+        view.record.required()
 
 
 @state.command("resources")

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from stackhold.runs.layout import Keys
 
 
+_WHICH = "See what is recorded with: stackhold state list"
+
+
 def process_environment() -> Mapping[str, str]:
     """This process's environment."""
     return os.environ
@@ -95,7 +98,7 @@ class Wiring:
         from stackhold.runs.inspect import find_region, no_such_stack
         from stackhold.runs.layout import Keys
 
-        name, prefix = stack_name(stack), self.settings.state_prefix.value
+        name, prefix = stack_name(stack, hint=_WHICH), self.settings.state_prefix.value
         named = self.settings.region.value
         region = region_name(named) if named else find_region(self.store, prefix=prefix, stack=name)
         if region is None:

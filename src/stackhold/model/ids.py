@@ -24,15 +24,15 @@ _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 _REGION = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d{1,2}")
 
 
-def stack_name(text: str) -> StackName:
-    """Check a stack's name before it becomes a key or a path; raises `InputError`.
+def stack_name(text: str, *, hint: str = "") -> StackName:
+    """Check a stack's name before it becomes a key or a path; raises `InputError` with the hint given.
 
     CloudFormation's own rule: a letter, then letters, digits and hyphens, 128 in all.
     """
     if not _STACK_NAME.fullmatch(text):
         raise InputError(
             f"{text!r} is no stack name: a letter, then letters, digits and hyphens, at most 128 characters",
-            hint="Choose the name with --stack-name.",
+            hint=hint,
         )
     return StackName(text)
 

@@ -27,7 +27,7 @@ _POLL_FIRST_MS = 200
 _POLL_MOST_MS = 5_000
 
 
-def request_stop(store: Store, clock: Clock, keys: Keys, *, requested_by: str) -> Lock | None:
+def request_stop(store: Store, clock: Clock, keys: Keys, *, requested_by: str, unlock_command: str) -> Lock | None:
     """Ask the live holder to stop; gives its lock, or None when nobody holds one.
 
     Raises `InputError` when the holder cannot be asked: its lock has no id (another tool's), cannot be read, or it
@@ -36,7 +36,7 @@ def request_stop(store: Store, clock: Clock, keys: Keys, *, requested_by: str) -
     view = read_lock(store, clock, keys)
     if view is None:
         return None
-    lock, lock_id = _askable(view, keys)
+    lock, lock_id = _askable(view, keys, unlock_command)
     request = encode_stop_request(
         StopRequest(lock_id=lock_id, requested_by=requested_by, requested_at=view.now, extra={"nonce": clock.nonce()})
     )
@@ -71,12 +71,12 @@ def wait_released(store: Store, clock: Clock, keys: Keys, lock_id: LockId) -> No
         pause = min(pause * 2, _POLL_MOST_MS)
 
 
-def _askable(view: LockView, keys: Keys) -> tuple[Lock, LockId]:
+def _askable(view: LockView, keys: Keys, unlock_command: str) -> tuple[Lock, LockId]:
     stack = f"{keys.stack} ({keys.region})"
     if view.lock is None:
         raise InputError(
             f"the lock of {stack} cannot be read, so its holder cannot be asked: {view.unreadable}",
-            hint="If no run is working on this stack, clear it with: stackhold force-unlock",
+            hint=f"Only if no run is working on this stack:\n  {unlock_command}",
         )
     if view.lock.id is None:
         raise InputError(

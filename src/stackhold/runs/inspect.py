@@ -179,6 +179,11 @@ def read_run(store: Store, keys: Keys, run_id: RunId) -> RunLog | None:
     return decode_run_log(found.data, key=key) if isinstance(found, Stored) else None
 
 
+def is_known(store: Store, keys: Keys) -> bool:
+    """Whether a stack has a record or a lock."""
+    return any(isinstance(store.read(key), Stored) for key in (keys.record, keys.lock))
+
+
 def no_such_stack(stack: StackName, region: Region | None, url: str) -> InputError:
     """The error for a stack of which the store knows nothing."""
     where = f" in {region}" if region else ""

@@ -55,8 +55,15 @@ def _unreadable(data: bytes, error: Exception, *, key: str) -> RecordUnreadable:
     return RecordUnreadable(
         f"{key} cannot be read: {what} (line {line}, column {column})",
         key=key,
-        hint="Nothing was overwritten. Mend the object, or put one of its backups in its place.",
+        hint=_way_out(key),
     )
+
+
+def _way_out(key: str) -> str:
+    """What to do about an object that cannot be read: only records have backups."""
+    if key.endswith("/state.json"):
+        return "Nothing was overwritten. Mend the object, or put one of its backups in its place."
+    return "Nothing was overwritten. Mend the object, or move it away once you know what it says."
 
 
 class Fields:
@@ -78,7 +85,7 @@ class Fields:
         return RecordUnreadable(
             f"{self._key} cannot be read: {where} should be {expected}, but is {kind}",
             key=self._key,
-            hint="Nothing was overwritten. Mend the object, or put one of its backups in its place.",
+            hint=_way_out(self._key),
         )
 
     def text(self, field: str) -> str:
