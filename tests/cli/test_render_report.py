@@ -119,3 +119,27 @@ def test_an_unexpected_error_is_one_line_without_a_traceback_unless_asked_for() 
 
 def test_text_from_outside_cannot_move_the_cursor() -> None:
     assert printable("a\x1b[2Jb\r\n\tc\x9b") == "a\\x1b[2Jb\\x0d\n\tc\\x9b"
+
+
+def test_what_was_in_flight_when_the_run_gave_up_is_named() -> None:
+    given_up = report(
+        Outcome.LOCK_LOST,
+        ExitCode.FAILED,
+        error="the lock was lost",
+        hint="Look.",
+        summary={
+            "resources": [
+                {"logicalId": "A", "operation": "create", "outcome": "unknown", "name": "a\x1b-1"},
+                {"logicalId": "B", "operation": "update", "outcome": "unknown", "physicalId": "b-1"},
+                {"logicalId": "C", "operation": "create", "outcome": "unknown"},
+                {"logicalId": "D", "operation": "create", "outcome": "done", "physicalId": "d-1"},
+            ]
+        },
+    )
+    assert trouble_text(given_up).splitlines()[1:] == [
+        "Not known whether these were done:",
+        "  A  create of a\\x1b-1",
+        "  B  update of b-1",
+        "  C  create",
+        "Look.",
+    ]

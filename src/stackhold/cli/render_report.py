@@ -72,6 +72,7 @@ def trouble_text(report: RunReport) -> str:
     lines = [f"stackhold: {identity.operation} of {identity.stack} ({identity.region}): {printable(reason)}"]
     lines += [f"  {failure['logicalId']}: {printable(str(failure['error']))}" for failure in _failures(report)]
     lines += _undone_lines(report)
+    lines += _unknown_lines(report)
     if report.unsaved:
         lines.append("These exist and are in no record:")
         lines += [f"  {printable(each)}" for each in report.unsaved]
@@ -144,12 +145,26 @@ def _next_step(report: RunReport) -> str:
     return ""
 
 
+def _resources(report: RunReport) -> list[dict[str, Any]]:
+    found = report.summary.get("resources")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list | tuple) else []
+
+
+def _unknown_lines(report: RunReport) -> list[str]:
+    """What was in flight when the run gave up."""
+    lines = []
+    for each in _resources(report):
+        if each.get("outcome") == "unknown":
+            identity = each.get("physicalId") or each.get("name")
+            of = f" of {printable(str(identity))}" if identity else ""
+            lines.append(f"  {each.get('logicalId')}  {each.get('operation')}{of}")
+    return ["Not known whether these were done:", *lines] if lines else []
+
+
 def _undone_lines(report: RunReport) -> list[str]:
     """What became of each resource that the run had touched, when it went back."""
-    found = report.summary.get("resources")
-    entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list | tuple) else []
     lines = []
-    for each in entries:
+    for each in _resources(report):
         fate, reason = each.get("wentBack"), each.get("reason")
         if fate or reason:
             note = f": {printable(str(reason))}" if reason else ""

@@ -71,6 +71,28 @@ def test_a_stop_that_is_over_leaves_what_hangs_in_flight() -> None:
     assert not walked.is_complete
 
 
+def test_what_is_reported_just_after_a_stop_is_over_still_counts() -> None:
+    answered = threading.Event()
+
+    def stopping() -> Stop | None:
+        if threading.current_thread() is not threading.main_thread():
+            return None
+        if not looked:
+            looked.append(True)
+            return None
+        answered.set()
+        return Stop(StopCause.STOOD_DOWN, is_over=True)
+
+    looked: list[bool] = []
+    walked = walk({"a": set()}, lambda _node, _release: _wait(answered), crew=Crew(1), stopping=stopping)
+    assert walked.done == ["a"]
+    assert not walked.in_flight
+
+
+def _wait(answered: threading.Event) -> None:
+    answered.wait(10)
+
+
 def test_a_stop_keeps_what_waits_for_a_free_thread_from_starting() -> None:
     began, go_on = threading.Event(), threading.Event()
     stops: list[Stop] = []

@@ -55,6 +55,8 @@ def told(attempt: Attempt) -> dict[str, Any]:
     }
     if attempt.physical_id:
         entry["physicalId"] = attempt.physical_id
+    elif attempt.name:
+        entry["name"] = attempt.name
     if attempt.after is not None and attempt.after.is_settling:
         entry["settling"] = True
     if attempt.error:

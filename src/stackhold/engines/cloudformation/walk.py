@@ -192,7 +192,8 @@ def walk(
 
     `goes_on`: after a failure, what does not need the failed one is still done. Instant nodes are done in this
     thread. Nothing starts while the walk is held, which a node may bring about before its failure is reported.
-    Returns when nothing is in flight, or when the stop is over.
+    Returns when nothing is in flight, or when the stop is over and nothing more is reported: after a pause of the
+    whole process the stop is over at once, while answers that came long ago are still to be read.
     """
 
     def may_start(walked: Walked[Node]) -> bool:
@@ -203,7 +204,7 @@ def walk(
     while state.flying:
         if state.take_report():
             state.start_ready(is_instant)
-        elif (stop := stopping()) is not None and stop.is_over:
+        elif (stop := stopping()) is not None and stop.is_over and not state.take_report():
             break
     return state.finish()
 
