@@ -56,6 +56,16 @@ def test_what_aws_adds_is_no_drift_without_a_baseline() -> None:
     assert drifted(QUEUE, {}, {"DelaySeconds": 3, "Arn": "a"}) == set()
 
 
+def test_a_baseline_that_says_nothing_is_met_by_absence_but_not_by_a_value() -> None:
+    nothing = {"RedrivePolicy": {}, "KmsMasterKeyId": "", "DelaySeconds": 0, "SqsManagedSseEnabled": False}
+    assert drifted(QUEUE, {}, {}, nothing) == set()
+    assert drifted(QUEUE, {}, {"KmsMasterKeyId": "key", "DelaySeconds": 4}, nothing) == {
+        "KmsMasterKeyId",
+        "DelaySeconds",
+    }
+    assert drifted(QUEUE, {}, {}, {"DelaySeconds": 4}) == {"DelaySeconds"}
+
+
 def test_a_property_that_the_template_left_open_is_compared_with_the_baseline() -> None:
     assert drifted(QUEUE, {}, {"DelaySeconds": 3}, {"DelaySeconds": 3}) == set()
     assert drifted(QUEUE, {}, {"DelaySeconds": 4}, {"DelaySeconds": 3}) == {"DelaySeconds"}

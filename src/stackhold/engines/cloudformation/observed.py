@@ -64,8 +64,9 @@ def diff_observed(
     for name, value in wanted.items():
         comparison.top(name, value, there, before)
     for name, value in before.items():
-        if name not in wanted and not comparison.is_read_only((name,)):
-            comparison.top(name, value, there, before)
+        if name in wanted or comparison.is_read_only((name,)) or (name not in there and _is_nothing(value)):
+            continue
+        comparison.top(name, value, there, before)
     return Observation(tuple(comparison.differences), tuple(comparison.not_compared))
 
 
@@ -225,6 +226,16 @@ class _Comparison:
     def _form(self, path: Pointer) -> str:
         forms = self._schema.transforms if self._schema else {}
         return next((form for pointer, form in forms.items() if matches(pointer, path)), "")
+
+
+def _is_nothing(value: Any) -> bool:
+    """Whether a baseline's value says no more than absence does: empty, zero, off, or made of such only.
+
+    cdkd fills in such values for what AWS does not show.
+    """
+    if isinstance(value, dict):
+        return all(_is_nothing(inner) for inner in value.values())
+    return not value
 
 
 def _is_rewritten(form: str, value: Any, seen: Any) -> bool:
