@@ -6,6 +6,7 @@ text (and, with `--json`, as a document) and turned into an exit code here and n
 
 from __future__ import annotations
 
+import contextlib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -94,13 +95,13 @@ def _explain(error: Exception, surroundings: Surroundings, *, as_json: bool) -> 
         shown, code = render_errors.of_error(error), ExitCode.FAILED
     else:
         shown, code = render_errors.of_unexpected(error, with_traceback=surroundings.is_debug), ExitCode.FAILED
-    try:
+    with contextlib.suppress(OSError):
         surroundings.stdout.flush()
+    with contextlib.suppress(OSError):
         surroundings.stderr.write(shown.text)
-        if as_json:
+    if as_json:
+        with contextlib.suppress(OSError):
             surroundings.stdout.write(render_errors.document(shown, code))
-    except BrokenPipeError:
-        pass
     return code
 
 

@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from stackhold.errors import StackholdError
+
 if TYPE_CHECKING:
     from stackhold.cli.surroundings import Surroundings
     from stackhold.model.values import JsonMap
@@ -42,9 +44,15 @@ class Output:
 
 def _write(stream: TextIO, text: str) -> None:
     """Write at once. A reader that has gone away is no failure of the command: what it did, it did."""
-    with contextlib.suppress(BrokenPipeError):
-        stream.write(text)
-        stream.flush()
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            stream.write(text)
+            stream.flush()
+    except OSError as error:
+        raise StackholdError(
+            f"the output cannot be written: {error.strerror or error}",
+            hint="What was done before that is recorded.",
+        ) from error
 
 
 def json_text(document: JsonMap) -> str:
