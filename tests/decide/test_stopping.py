@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stackhold.decide.stopping import end_of, is_over, journal_reason, margin
+from stackhold.decide.stopping import end_of, is_over, journal_reason, leaves_after, margin
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.instant import BootInstant
 from stackhold.model.run import Outcome, StopCause
@@ -21,6 +21,12 @@ def test_the_margin_is_half_a_minute_or_a_quarter_of_a_short_grace(grace: int, e
 def test_a_run_is_over_at_the_grace_less_its_margin(grace: int, stopped: int, since: int) -> None:
     over = is_over(stopped_at=BootInstant(stopped), now=BootInstant(stopped + since), grace_ms=grace)
     assert over == (since >= grace - margin(grace))
+
+
+@given(grace=st.integers(1, 10**7))
+def test_a_process_that_hangs_leaves_after_saving_had_its_time_and_before_the_grace_ends(grace: int) -> None:
+    assert grace - margin(grace) <= leaves_after(grace) <= grace
+    assert grace < 4 or grace < leaves_after(grace) + 2_001
 
 
 @given(now=st.integers(1, 10**9), grace=st.integers(0, 10**6))

@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING
 
 from stackhold.cli import signals
 from stackhold.cli.paint import Paint
-from stackhold.cli.progress import reporter_for
+from stackhold.cli.progress import RunReporter, reporter_for
 from stackhold.cli.render_report import report_document, report_text, trouble_text
 from stackhold.cli.run_view import RunView
+from stackhold.decide.stopping import end_of, leaves_after
+from stackhold.model.exit_codes import ExitCode
+from stackhold.model.instant import words
 from stackhold.model.run import Outcome
 from stackhold.runs.guard import FixedWait, GuardedRun, LockWait, RetryWait, RunReport, RunSettings, Stops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TextIO
 
     from stackhold.cli.options import Invocation
     from stackhold.cli.settings import Settings
     from stackhold.cli.wiring import Wiring
-    from stackhold.model.run import RunIdentity
+    from stackhold.model.run import RunIdentity, StopCause
     from stackhold.model.values import JsonMap
     from stackhold.ports.engine import Engine, Work
 
@@ -58,6 +62,36 @@ def run_settings(settings: Settings, *, operation: str, unlock_command: str) -> 
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """The two ways to end the process without waiting for the run."""
+
+    run: GuardedRun
+    reporter: RunReporter
+    settings: RunSettings
+    stderr: TextIO
+
+    def on_second_signal(self) -> None:
+        self._leave("on a second signal", ExitCode.INTERRUPTED, signals.RELEASE_MS)
+
+    def out_of_time(self, cause: StopCause) -> None:
+        grace_ms = self.settings.grace_ms
+        code = end_of(cause, outcome=Outcome.FAILED, exit_code=ExitCode.FAILED)[1]
+        why = f"because the grace ({words(grace_ms)}) is used up and the run still hangs"
+        self._leave(why, code, min(signals.RELEASE_MS, (grace_ms - leaves_after(grace_ms)) // 2))
+
+    def _leave(self, why: str, code: ExitCode, release_ms: int) -> None:
+        self.reporter.close()
+        signals.leave_at_once(
+            why=why,
+            code=code,
+            release=lambda: self.run.best_effort_release(release_ms),
+            seconds=release_ms / 1000,
+            unlock_command=self.settings.unlock_command,
+            stderr=self.stderr,
+        )
+
+
 def run_guarded(
     running: Running,
     wiring: Wiring,
@@ -83,23 +117,20 @@ def run_guarded(
         stops=running.stops,
     )
 
-    def second_signal() -> None:
-        reporter.close()
-        signals.leave_at_once(
-            release=lambda: run.best_effort_release(int(signals.RELEASE_SECONDS * 1000)),
-            unlock_command=unlock_command,
-            stderr=call.surroundings.stderr,
-        )
+    leaving = _Leaving(run, reporter, settings, call.surroundings.stderr)
+    last_resort = signals.LastResort(after_ms=leaves_after(settings.grace_ms), leave=leaving.out_of_time)
 
     def approve_unwatched(work: Work) -> bool:
         with reporter.paused():
             return approve(work)
 
-    running.stops.on_second(second_signal)
+    running.stops.on_second(leaving.on_second_signal)
+    running.stops.subscribe(last_resort.arm)
     try:
         with signals.handled(running.stops):
             return run.run(engine, approve=approve_unwatched)
     finally:
+        last_resort.disarm()
         reporter.close()
 
 

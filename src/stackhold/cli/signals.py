@@ -1,4 +1,4 @@
-"""Signals while a run is at work: the first asks it to stop, the second ends the process at once.
+"""Signals while a run is at work: the first asks it to stop, the second ends the process at once, as its grace does.
 
 A handler only puts the number into the run's mailbox, which is safe whatever it interrupted. The second signal's
 work happens in the mailbox's thread: one short try to release the lock, what must be known about it on stderr, and
@@ -13,16 +13,16 @@ import signal
 import threading
 from typing import TYPE_CHECKING, NoReturn
 
-from stackhold.model.exit_codes import ExitCode
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
     from typing import TextIO
 
+    from stackhold.model.exit_codes import ExitCode
+    from stackhold.model.run import StopCause
     from stackhold.runs.stops import Stops
 
-RELEASE_SECONDS = 1.0
+RELEASE_MS = 1_000
 """How long the second signal waits for the lock's release."""
 
 
@@ -44,8 +44,34 @@ def handled(stops: Stops) -> Iterator[None]:
             signal.signal(number, before[number] or signal.SIG_DFL)
 
 
-def leave_at_once(*, release: Callable[[], bool], unlock_command: str, stderr: TextIO) -> NoReturn:
-    """What the second signal does. `release` tries to release the lock and says whether none of ours is left."""
+class LastResort:
+    """Ends the process when a stop does not come to its end, because something hangs that cannot be given up."""
+
+    def __init__(self, *, after_ms: int, leave: Callable[[StopCause], None]) -> None:
+        """`leave` is called `after_ms` after the stop, in a thread of its own."""
+        self._after_s = after_ms / 1000
+        self._leave = leave
+        self._timer: threading.Timer | None = None
+
+    def arm(self, cause: StopCause) -> None:
+        """The run was asked to stop."""
+        self._timer = threading.Timer(self._after_s, self._leave, (cause,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def disarm(self) -> None:
+        """The run is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def leave_at_once(
+    *, why: str, code: ExitCode, release: Callable[[], bool], seconds: float, unlock_command: str, stderr: TextIO
+) -> NoReturn:
+    """End the process without waiting for the run.
+
+    `release` tries to release the lock, for no longer than `seconds`, and says whether none of ours is left.
+    """
     outcome: list[bool] = []
 
     def attempt() -> None:
@@ -54,18 +80,18 @@ def leave_at_once(*, release: Callable[[], bool], unlock_command: str, stderr: T
 
     worker = threading.Thread(target=attempt, name="stackhold-last-release", daemon=True)
     worker.start()
-    worker.join(RELEASE_SECONDS)
+    worker.join(seconds)
     if outcome == [True]:
         said = (
-            "stackhold: left at once on a second signal; the lock is released, what was in flight is not known.\n"
+            f"stackhold: left at once {why}; the lock is released, what was in flight is not known.\n"
             f"Should a lock of this process be there after all, this clears it:\n  {unlock_command}\n"
         )
     else:
         said = (
-            "stackhold: left at once on a second signal; the lock may still be there. It expires by itself; "
+            f"stackhold: left at once {why}; the lock may still be there. It expires by itself; "
             f"to clear it now:\n  {unlock_command}\n"
         )
     with contextlib.suppress(OSError, ValueError):
         stderr.write(said)
         stderr.flush()
-    os._exit(ExitCode.INTERRUPTED)
+    os._exit(code)

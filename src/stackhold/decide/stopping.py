@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from stackhold.model.instant import BootInstant
 
 _LONGEST_MARGIN = 30 * SECOND
+_LONGEST_LEAVING = 2 * SECOND
 
 _ENDS: dict[StopCause, tuple[Outcome, ExitCode]] = {
     StopCause.SIGINT: (Outcome.INTERRUPTED, ExitCode.INTERRUPTED),
@@ -39,6 +40,11 @@ def margin(grace_ms: int) -> int:
 def is_over(*, stopped_at: BootInstant | None, now: BootInstant, grace_ms: int) -> bool:
     """Whether the grace less its margin has passed since the stop."""
     return stopped_at is not None and now - stopped_at >= grace_ms - margin(grace_ms)
+
+
+def leaves_after(grace_ms: int) -> int:
+    """How long after a stop the process ends whatever still hangs: late in the margin, so that saving has its time."""
+    return grace_ms - min(_LONGEST_LEAVING, margin(grace_ms) // 2)
 
 
 def end_of(cause: StopCause | None, *, outcome: Outcome, exit_code: ExitCode) -> tuple[Outcome, ExitCode]:

@@ -101,11 +101,10 @@ class GuardedRun:
         self._check()
         self._stops.listen()
         parts.log.say(EventKind.RUN_STARTED, data={"operation": parts.identity.operation})
-        parts.store.prepare()
-        reads = Reads.start(parts.store, parts.keys, parts.threads)
-        acquired = self._acquire()
-        if isinstance(acquired, StopCause):
-            return self._closing.stopped_waiting(acquired)
+        reads = self._open_store()
+        acquired = self._acquire() if isinstance(reads, Reads) else reads
+        if isinstance(reads, StopCause) or isinstance(acquired, StopCause):
+            return self._closing.stopped_waiting(self._cause())
         held = self._hold(acquired)
         try:
             prepared = self._prepare(engine, approve, held, reads)
@@ -141,21 +140,48 @@ class GuardedRun:
         if self._parts.identity.operation != "destroy":
             check_clocks(deadline=settings.deadline, lock_wait=settings.lock_wait.span)
 
-    def _acquire(self) -> Acquired | StopCause:
+    def _open_store(self) -> Reads | StopCause:
+        """Let the store get ready, then send the first reads; a stop gives it up even if it hangs."""
         parts = self._parts
+        preparing = Beside(parts.threads, parts.store.prepare)
+        if not preparing.ended(unless=self._is_stopped):
+            return self._cause()
+        preparing.result()
+        return Reads.start(parts.store, parts.keys, parts.threads)
+
+    def _acquire(self) -> Acquired | StopCause:
+        """The lock. A stop ends the wait for it at once; a request that is on its way has the grace to end."""
+        parts, control = self._parts, self._parts.control
+        acquiring = Beside(
+            parts.threads,
+            lambda: parts.lock.acquire(
+                deadline_at=control.deadline_at, stopping=lambda: control.cause, tell=parts.log.say
+            ),
+        )
         try:
-            return parts.lock.acquire(
-                deadline_at=parts.control.deadline_at,
-                stopping=lambda: parts.control.cause,
-                tell=parts.log.say,
-            )
+            if acquiring.ended(unless=lambda: self._is_stopped() and control.is_over):
+                return acquiring.result()
         except StoreError as error:
             if parts.lock.may_be_left:
-                error.hint = (
-                    "The lock may be ours without our knowing. It expires by itself; to clear it at once:\n  "
-                    + parts.settings.unlock_command
-                )
+                error.hint = self._left_hint()
             raise
+        parts.log.warn(f"the store did not answer the request for the lock. {self._left_hint()}")
+        return self._cause()
+
+    def _cause(self) -> StopCause:
+        """Why the run is stopped, which it is."""
+        cause = self._parts.control.cause
+        assert cause is not None
+        return cause
+
+    def _is_stopped(self) -> bool:
+        return self._parts.control.cause is not None
+
+    def _left_hint(self) -> str:
+        return (
+            "The lock may be ours without our knowing. It expires by itself; to clear it at once:\n  "
+            + self._parts.settings.unlock_command
+        )
 
     def _hold(self, acquired: Acquired) -> _Held:
         """Keep the lock alive from the first moment."""
@@ -202,11 +228,15 @@ class GuardedRun:
         parts, control = self._parts, self._parts.control
         beginning = Beginning(parts, held.acquired)
         is_fresh = not held.acquired.at_once
-        base = beginning.read(Reads.start(parts.store, parts.keys, parts.threads) if is_fresh else reads)
+        first = Reads.start(parts.store, parts.keys, parts.threads) if is_fresh else reads
+        reading = Beside(parts.threads, lambda: beginning.read(first))
+        if not reading.ended(unless=self._is_stopped):
+            return self._closing.unchanged(Outcome.FAILED, None)
+        base = reading.result()
         for _ in range(_PLANS):
-            if control.cause is not None:
+            work = self._plan(engine, base)
+            if work is None:
                 return self._closing.unchanged(Outcome.FAILED, base.record)
-            work = engine.plan(base.record, parts.identity)
             if work.is_empty:
                 found = base.found if is_fresh else parts.store.read(parts.keys.record)
                 if _version(found) == _version(base.found):
@@ -227,6 +257,13 @@ class GuardedRun:
                 return self._closing.unchanged(Outcome.FAILED, base.record)
             base, is_fresh = beginning.read(Reads.start(parts.store, parts.keys, parts.threads)), True
         return self._closing.unchanged(Outcome.PLAN_CHANGED, base.record)
+
+    def _plan(self, engine: Engine, base: Base) -> Work | None:
+        """The engine's plan; None when the run is stopped, even if what the engine reads for it hangs."""
+        if self._is_stopped():
+            return None
+        planning = Beside(self._parts.threads, lambda: engine.plan(base.record, self._parts.identity))
+        return planning.result() if planning.ended(unless=self._is_stopped) else None
 
     def _act(self, work: Work, base: Base, stamped: Stamped, held: _Held) -> RunReport:
         """Let the engine work, then settle, whatever happens."""

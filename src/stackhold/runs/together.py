@@ -1,4 +1,4 @@
-"""Runs blocking calls in threads of their own: beside each other, so that they cost one round trip, or to be given up."""
+"""Runs blocking calls in threads of their own: beside each other, for one round trip, or to be given up at a stop."""
 
 from __future__ import annotations
 
