@@ -7,14 +7,13 @@ provably ours is deleted. What cannot be undone stays recorded, and holds back o
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from stackhold.engines.cloudformation import undo
 from stackhold.engines.cloudformation.attempt import Attempt, Verb
 from stackhold.engines.cloudformation.patience import Trace
-from stackhold.engines.cloudformation.settle import wait_settled
 from stackhold.engines.cloudformation.walk import near_needs, turned, walk
 from stackhold.errors import OutcomeUnknown, ResourceFailed
 from stackhold.model.events import EventKind
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from stackhold.engines.cloudformation.bench import Bench
     from stackhold.engines.cloudformation.known import Known
     from stackhold.engines.cloudformation.plan import Plan
-    from stackhold.engines.cloudformation.resources.handler import Handler
-    from stackhold.engines.cloudformation.values import Props
     from stackhold.engines.cloudformation.walk import Crew
     from stackhold.model.ids import LogicalId
 
@@ -129,7 +126,9 @@ class _GoBack:
         if record is not None and attempt.error is None and _policy(attempt) == "Retain":
             self._bench.save(DropResource(attempt.logical_id))
             self._known.drop(attempt.logical_id)
-            self.result.reasons[attempt.logical_id] = self._kept_message(attempt, record)
+            self.result.reasons[attempt.logical_id] = undo.kept_message(
+                self._bench.run.identity, attempt.logical_id, record, why="DeletionPolicy Retain"
+            )
             return Undone.KEPT
         return self._delete_new(attempt, trace)
 
@@ -138,9 +137,8 @@ class _GoBack:
         found = find_made(bench, attempt)
         if found is None:
             return Undone.UNTOUCHED
-        bench.touched.forget(found.physical_id)
         try:
-            bench.handler(found).delete(bench.context(trace), found.physical_id, dict(found.properties))
+            undo.delete(bench, found, trace)
         except Exception as error:
             if attempt.after is None:
                 _keep_for_later(bench, attempt, found, f"its create failed, and so did its removal: {error}")
@@ -159,19 +157,15 @@ class _GoBack:
             return Undone.UNTOUCHED
         bench, change = self._bench, attempt.change
         assert change is not None
-        handler, ctx = bench.handler_of(change.type, change.route), bench.context(trace)
-        want = bench.want(attempt.logical_id, handler, dict(before.properties))
-        want = dataclasses.replace(want, name=want.name if _has_name(handler, want.properties) else "")
-        made = handler.update(ctx, before.physical_id, attempt.properties, want)
-        if not made.is_settled:
-            wait_settled(
-                handler,
-                ctx,
-                physical_id=before.physical_id,
-                properties=dict(before.properties),
-                clock=bench.run.clock,
-                is_cut=lambda: bench.run.stopping() is not None,
-            )
+        undo.restore(
+            bench,
+            attempt.logical_id,
+            before,
+            handler=bench.handler_of(change.type, change.route),
+            physical_id=before.physical_id,
+            old=attempt.properties,
+            trace=trace,
+        )
         self._put_back(attempt)
         return Undone.RESTORED
 
@@ -187,23 +181,12 @@ class _GoBack:
 
     def _create_again(self, attempt: Attempt, trace: Trace) -> Undone:
         """The old one was deleted first: make it anew from the record. What it held is gone."""
-        bench, before = self._bench, attempt.before
-        assert before is not None
-        handler, ctx = bench.handler(before), bench.context(trace)
-        want = bench.want(attempt.logical_id, handler, dict(before.properties), replacement=1)
-        made = handler.create(ctx, want)
-        record = dataclasses.replace(
-            before,
-            physical_id=made.physical_id,
-            attributes=dict(made.attributes),
-            observed=made.observed,
-            is_settling=not made.is_settled,
-        )
+        assert attempt.before is not None
+        record = undo.create_again(self._bench, attempt.logical_id, attempt.before, trace, replacement=1)
         self._known.put(attempt.logical_id, record)
-        bench.save(SetResource(attempt.logical_id, record))
-        bench.touched.add(made.physical_id, made.attributes)
+        self._bench.save(SetResource(attempt.logical_id, record))
         self.result.reasons[attempt.logical_id] = (
-            f"as {made.physical_id}: its type demands that the old one goes first, and what it held is lost"
+            f"as {record.physical_id}: its type demands that the old one goes first, and what it held is lost"
         )
         return Undone.RECREATED
 
@@ -211,13 +194,6 @@ class _GoBack:
         if attempt.before is not None:
             self._known.put(attempt.logical_id, attempt.before)
             self._bench.save(SetResource(attempt.logical_id, attempt.before))
-
-    def _kept_message(self, attempt: Attempt, record: ResourceRecord) -> str:
-        stack, region = self._bench.run.identity.stack, self._bench.run.identity.region
-        return (
-            f"as {record.physical_id} (DeletionPolicy Retain), no longer in the record; take it in "
-            f"again with: stackhold import {stack} {attempt.logical_id}={record.physical_id} --region {region}"
-        )
 
 
 def go_back(bench: Bench, plan: Plan, known: Known, attempts: Mapping[LogicalId, Attempt], *, crew: Crew) -> WentBack:
@@ -283,8 +259,7 @@ def remove_half_made(bench: Bench, attempt: Attempt) -> str | None:
         bench.mark(attempt.logical_id, IntentState.DONE)
         return None
     try:
-        bench.touched.forget(found.physical_id)
-        bench.handler(found).delete(bench.context(), found.physical_id, dict(found.properties))
+        undo.delete(bench, found)
     except Exception as error:
         reason = f"its create failed, and so did its removal: {error}"
         _keep_for_later(bench, attempt, found, reason)
@@ -307,13 +282,14 @@ def _keep_for_later(bench: Bench, attempt: Attempt, found: ResourceRecord, reaso
 
 def look_command(bench: Bench, attempt: Attempt) -> str:
     """The read-only AWS command that looks for a resource whose create was not answered."""
-    region = bench.run.identity.region
-    if attempt.name:
-        return f"aws cloudcontrol get-resource --type-name {attempt.type} --identifier {attempt.name} --region {region}"
-    filters = (
-        f"Key=stackhold:run,Values={bench.run.identity.run_id} Key=stackhold:logical-id,Values={attempt.logical_id}"
+    identity = bench.run.identity
+    return undo.look_command(
+        type_name=attempt.type,
+        name=attempt.name,
+        logical_id=attempt.logical_id,
+        region=identity.region,
+        run_id=identity.run_id,
     )
-    return f"aws resourcegroupstaggingapi get-resources --tag-filters {filters} --region {region}"
 
 
 def _is_readable_by_name(bench: Bench, attempt: Attempt) -> bool:
@@ -335,7 +311,3 @@ def _as_record(attempt: Attempt, physical_id: PhysicalId) -> ResourceRecord:
 def _policy(attempt: Attempt) -> str | None:
     desired = attempt.change.desired if attempt.change else None
     return desired.deletion_policy if desired else None
-
-
-def _has_name(handler: Handler, properties: Props) -> bool:
-    return handler.name_rule is not None and bool(properties.get(handler.name_rule.property))
