@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 BUCKET = "stackhold-state"
 STACK = "line"
+SHORT = ("--lock-ttl", "4s", "--lock-renew", "500ms")
+"""A lock that is soon stale, and calls that may last half a second."""
 LINE = """
 Parameters:
   Made: {Type: String, Default: one}
@@ -199,6 +201,21 @@ class Line:
                 "deploy", "line.yaml", "--parameter", f"Made={made}", *flags, env={**through, **(env or {})}
             )
         )
+
+    def kill_at_second(self, *flags: str, by: SlowProxy | None = None) -> Watched:
+        """A deploy that is killed when it wants to make its second parameter; nothing of that is carried out."""
+        proxy = by or self.proxy
+        started: list[Watched] = []
+
+        def kill(_: Call) -> None:
+            started[0].running.process.kill()
+
+        rule = Rule(service="ssm", operation="PutParameter", skip=1, times=1, before=kill, drop="before")
+        proxy.add(rule)
+        started.append(self.deploy(*flags, by=proxy))
+        assert started[0].finish().code == -9
+        proxy.remove(rule)
+        return started[0]
 
     def hold(self) -> Rule:
         """Hold the second parameter's creation in the proxy until it is released."""

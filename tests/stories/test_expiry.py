@@ -5,36 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.stories.both_stores import STACK, Line, owner_of
+from tests.stories.both_stores import SHORT, STACK, owner_of
 from tests.stories.scene import wait_until
 
-from stackhold.testing.proxy import Call, Rule
-
 if TYPE_CHECKING:
-    from tests.stories.both_stores import Watched
+    from tests.stories.both_stores import Line
 
 pytestmark = [pytest.mark.emulator, pytest.mark.story, pytest.mark.slow]
 
-SHORT = ("--lock-ttl", "4s", "--lock-renew", "500ms")
 LONGER_THAN_THREE_TTLS = "13s"
-
-
-def killed_holder(line: Line, *flags: str) -> Watched:
-    """A deploy that is killed when it wants to make its second parameter; nothing of that is carried out."""
-    started: list[Watched] = []
-
-    def kill(_: Call) -> None:
-        started[0].running.process.kill()
-
-    line.proxy.add(Rule(service="ssm", operation="PutParameter", skip=1, times=1, before=kill, drop="before"))
-    started.append(line.deploy(*flags, by=line.proxy))
-    assert started[0].finish().code == -9
-    return started[0]
 
 
 def test_a_killed_holders_lock_expires_and_is_taken_over_naming_it_and_what_it_left(line: Line) -> None:
     line.warm()
-    first = killed_holder(line, *SHORT)
+    first = line.kill_at_second(*SHORT)
     left = line.objects.held()
     assert left["owner"] == owner_of(first)
     refused = line.scene.run("destroy", STACK, "--yes", expect=1)
