@@ -310,6 +310,19 @@ def test_a_recorded_resource_changes_its_route_only_under_the_same_id() -> None:
     assert plan.changes[LogicalId("A")].route is Route.CLOUD_CONTROL
 
 
+def test_what_another_tool_made_under_an_id_of_its_own_is_not_taken_for_gone() -> None:
+    """cdkd has native handlers that are not here; Cloud Control would say of its ids that there is nothing."""
+    service = TypeName("AWS::ECS::Service")
+    theirs = ResourceRecord(PhysicalId("arn:aws:ecs:us-east-1:123456789012:service/a/b"), service, {"Cluster": "a"})
+    with pytest.raises(InputError, match=r"B \(AWS::ECS::Service\) can only be deleted through Cloud Control"):
+        plan_destroy(record({"B": theirs}), native=native)
+    with pytest.raises(InputError, match="can only be deleted through Cloud Control"):
+        planned({"B": {"Type": service, "Properties": {"Cluster": "c"}}}, record({"B": theirs}))
+    ours = dataclasses.replace(theirs, physical_id=PhysicalId("arn|a"), provisioned_by="cc-api")
+    assert actions(plan_destroy(record({"B": ours}), native=native)) == {"B": Action.DELETE}
+    assert planned({"B": {"Type": service, "Properties": {"Cluster": "a"}}}, record({"B": theirs})).is_empty
+
+
 def test_everything_wrong_is_one_error_with_its_place() -> None:
     resources = {
         "A": a_queue(Nothing=1),

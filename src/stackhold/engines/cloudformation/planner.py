@@ -225,6 +225,7 @@ class _Planner:
         """A replacement with its order and the fate of the old one."""
         if change.action not in (Action.REPLACE, Action.MAY_REPLACE):
             return change
+        route_of(change.logical_id, recorded, native=self._native)
         policy = refusals.effective_policy(desired.type, desired.update_replace_policy, recorded.properties)
         refusals.refuse_snapshot(change.logical_id, desired.type, policy, what="replaced")
         schema = schema_for(desired.type)

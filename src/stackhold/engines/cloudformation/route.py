@@ -54,9 +54,18 @@ def route_for(
 
 def route_of(logical_id: LogicalId, recorded: ResourceRecord, *, native: Native) -> Route:
     """The route on which a recorded resource is deleted; raises `InputError` when there is none."""
-    if not _is_cloud_controls(recorded) and native(recorded.type) is not None:
+    if _is_cloud_controls(recorded):
+        return _cloud_control(logical_id, recorded.type)
+    if native(recorded.type) is not None:
         return Route.NATIVE
-    return _cloud_control(logical_id, recorded.type)
+    route = _cloud_control(logical_id, recorded.type)
+    if not _is_known_to_cloud_control(recorded):
+        raise InputError(
+            f"{logical_id} ({recorded.type}) can only be deleted through Cloud Control, which knows it by another id "
+            "than the one recorded: it would be taken for gone",
+            hint="Delete it with the tool that made it.",
+        )
+    return route
 
 
 def is_stateful(type_name: TypeName, route: Route, *, native: Native) -> bool:
