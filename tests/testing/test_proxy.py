@@ -216,6 +216,18 @@ def test_the_servers_time_moves_with_the_skew(proxy: SlowProxy) -> None:
     assert abs(date - time.time() - 3600) < 60
 
 
+def test_an_object_can_be_made_to_look_older(proxy: SlowProxy) -> None:
+    s3 = client(proxy, "s3")
+    s3.create_bucket(Bucket="aged")
+    s3.put_object(Bucket="aged", Key="k", Body=b"1")
+    straight = s3.get_object(Bucket="aged", Key="k")
+    proxy.add(Rule(service="s3", path="*/k", age_ms=3_600_000))
+    aged = s3.get_object(Bucket="aged", Key="k")
+    assert (aged["LastModified"] - straight["LastModified"]).total_seconds() == -3600
+    date = parsedate_to_datetime(aged["ResponseMetadata"]["HTTPHeaders"]["date"]).timestamp()
+    assert abs(date - time.time()) < 60
+
+
 @pytest.mark.parametrize(
     ("service", "method", "code"),
     [

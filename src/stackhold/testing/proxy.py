@@ -102,6 +102,8 @@ class Rule:
     drop: Literal["before", "after"] | None = None
     """Close the connection without an answer: not forwarded at all, or after the emulator has done it."""
     answer: Answer | None = None
+    age_ms: int = 0
+    """Makes an object look that much older: moves its `Last-Modified` back, and `Date` not."""
     strip: tuple[str, ...] = ()
     """Request headers to remove before forwarding, by the beginnings of their names (`If-`)."""
     reached: threading.Event = field(default_factory=threading.Event)
@@ -309,6 +311,7 @@ class SlowProxy:
         if any(rule.drop == "after" for rule in rules):
             return None
         self._shift_times(answer)
+        _move(answer, "Last-Modified", -sum(rule.age_ms for rule in rules))
         return answer
 
     def _pause(self, rules: list[Rule]) -> None:
@@ -341,10 +344,7 @@ class SlowProxy:
         if not answer.header("Date"):
             answer.headers.append(("Date", formatdate(time.time(), usegmt=True)))
         for name in ("Date", "Last-Modified"):
-            value = answer.header(name)
-            if value:
-                moved = parsedate_to_datetime(value).timestamp() + self.skew_ms / 1000
-                answer.set_header(name, formatdate(moved, usegmt=True))
+            _move(answer, name, self.skew_ms)
 
     def _control(self, named: Named) -> Message:
         if named.path == "/_proxy/reset":
@@ -400,6 +400,12 @@ def _made(named: Named, answer: Answer) -> Message:
     headers.setdefault("Date", formatdate(time.time(), usegmt=True))
     headers["Content-Length"] = str(len(body))
     return Message(start, list(headers.items()), body, body)
+
+
+def _move(answer: Message, header: str, ms: int) -> None:
+    value = answer.header(header)
+    if value and ms:
+        answer.set_header(header, formatdate(parsedate_to_datetime(value).timestamp() + ms / 1000, usegmt=True))
 
 
 def _signed_ms(request: Message, default: int) -> int:
