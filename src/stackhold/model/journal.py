@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from stackhold.model.values import JsonMap
 
 JOURNAL_VERSION = 1
+PREVIOUS_OUTPUTS = "previousOutputs"
+PREVIOUS_PARAMETERS = "previousParameters"
+"""Fields of a segment, in `extra`: the stack's outputs and parameters before a run that changed them."""
+LEFTOVER = "leftover"
+"""A field of a DELETE, in its `extra`: true when the deleted was the old one of a replacement, or had been left over
+by an earlier run, so that its logical id stood for another resource, or for none."""
 
 
 @dataclass(frozen=True, slots=True)

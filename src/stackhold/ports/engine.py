@@ -7,7 +7,7 @@ store: it hands over changes and intents and is told whether it may start anothe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stackhold.model.events import Event
     from stackhold.model.exit_codes import ExitCode
     from stackhold.model.ids import LogicalId
-    from stackhold.model.journal import JournalOperation
+    from stackhold.model.journal import Journal, JournalOperation, JournalSegment
     from stackhold.model.record import RecordChange, StateRecord
     from stackhold.model.run import Intent, IntentState, Outcome, RunIdentity, StopCause
     from stackhold.model.values import JsonMap
@@ -88,6 +88,10 @@ class WorkResult:
     settled: bool = True
     """True when record and cloud agree with what was asked, or with what was before: no journal is needed, and
     an older one is obsolete."""
+    keeps_journal: bool = False
+    """Settled, but only back to where an earlier run had left off: what the journal says of that one stays true."""
+    journal: tuple[JournalSegment, ...] | None = None
+    """After a rollback: the segments that are left, none when all is undone. `None` leaves the journal to `done`."""
     record_gone: bool = False
     """True when nothing is left of the stack: the record is deleted (destroy; a first deploy fully undone)."""
     exports: Mapping[str, object] | None = None
@@ -128,4 +132,14 @@ class Engine(Protocol):
     def plan(self, record: StateRecord | None, identity: RunIdentity) -> Work:
         """Decide what to do from this record. Reads the cloud at most; changes nothing. May be called again when
         the record turned out to have changed. Raises `InputError` and `CloudError`."""
+        ...
+
+
+@runtime_checkable
+class JournalEngine(Protocol):
+    """One way to undo what earlier runs left half done. Its work says in `WorkResult.journal` what is left of it."""
+
+    def plan_back(self, record: StateRecord | None, journal: Journal | None, identity: RunIdentity) -> Work:
+        """Decide what to undo, from the record and what runs that did not settle had done (`None`: nothing).
+        Otherwise as `Engine.plan`."""
         ...

@@ -60,8 +60,10 @@ class Closing:
         )
 
     def nothing_to_do(self, record: StateRecord | None) -> RunReport:
-        """Record and cloud agree with what was asked."""
+        """Record and cloud agree with what was asked; so what an earlier deploy left half done is done by now."""
         self._undo_run_file()
+        if self._parts.identity.operation == "deploy":
+            self._clear_journal()
         report = RunReport(self._parts.identity, Outcome.SUCCEEDED, ExitCode.DONE, record=record, is_empty=True)
         return self._close(report)
 
@@ -210,6 +212,14 @@ class Closing:
                 fence.lose(holder)
             case Renewed.UNCLEAR:
                 fence.doubt()
+
+    def _clear_journal(self) -> None:
+        if self._is_lost:
+            return
+        try:
+            self._parts.journal.clear()
+        except StoreError as error:
+            self._parts.log.warn(f"an older rollback journal was not removed: {error.message}")
 
     def _undo_run_file(self) -> None:
         """An earlier try to begin may have written it."""

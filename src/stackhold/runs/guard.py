@@ -15,7 +15,7 @@ from stackhold.errors import CloudError, StoodDown, StoreError
 from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.run import Outcome, StopCause
-from stackhold.ports.engine import WorkResult
+from stackhold.ports.engine import JournalEngine, WorkResult
 from stackhold.ports.store import Stored
 from stackhold.runs import backups
 from stackhold.runs.active import ActiveRun
@@ -92,7 +92,7 @@ class GuardedRun:
         )
         self._closing = Closing(self._parts)
 
-    def run(self, engine: Engine, *, approve: Callable[[Work], bool] = _anything) -> RunReport:
+    def run(self, engine: Engine | JournalEngine, *, approve: Callable[[Work], bool] = _anything) -> RunReport:
         """Do it all. Raises `LockHeld`, `InputError` and `CloudError` when nothing was changed.
 
         `approve` sees the plan before anything is changed; when it says no, the run ends as blocked.
@@ -222,12 +222,12 @@ class GuardedRun:
         log.say(EventKind.LOCK_ACQUIRED, data={"waitedMs": acquired.waited_ms, "lockId": self._parts.lock.id})
 
     def _prepare(
-        self, engine: Engine, approve: Callable[[Work], bool], held: _Held, reads: Reads
+        self, engine: Engine | JournalEngine, approve: Callable[[Work], bool], held: _Held, reads: Reads
     ) -> RunReport | tuple[Work, Base, Stamped]:
         """Read, plan, ask, stamp; again when somebody changed what was read, a few times."""
         parts, control = self._parts, self._parts.control
         beginning = Beginning(parts, held.acquired)
-        is_fresh = not held.acquired.at_once
+        is_fresh = not held.acquired.at_once or isinstance(engine, JournalEngine)
         first = Reads.start(parts.store, parts.keys, parts.threads) if is_fresh else reads
         reading = Beside(parts.threads, lambda: beginning.read(first))
         if not reading.ended(unless=self._is_stopped):
@@ -258,11 +258,18 @@ class GuardedRun:
             base, is_fresh = beginning.read(Reads.start(parts.store, parts.keys, parts.threads)), True
         return self._closing.unchanged(Outcome.PLAN_CHANGED, base.record)
 
-    def _plan(self, engine: Engine, base: Base) -> Work | None:
+    def _plan(self, engine: Engine | JournalEngine, base: Base) -> Work | None:
         """The engine's plan; None when the run is stopped, even if what the engine reads for it hangs."""
         if self._is_stopped():
             return None
-        planning = Beside(self._parts.threads, lambda: engine.plan(base.record, self._parts.identity))
+        parts = self._parts
+
+        def plan() -> Work:
+            if isinstance(engine, JournalEngine):
+                return engine.plan_back(base.record, parts.journal.journal, parts.identity)
+            return engine.plan(base.record, parts.identity)
+
+        planning = Beside(parts.threads, plan)
         return planning.result() if planning.ended(unless=self._is_stopped) else None
 
     def _act(self, work: Work, base: Base, stamped: Stamped, held: _Held) -> RunReport:
@@ -270,7 +277,8 @@ class GuardedRun:
         parts = self._parts
         parts.log.update(lambda log: replace(log, generation=parts.lock.generation))
         saver = Saver(parts, base=stamped.record, version=stamped.written.version)
-        settling = Settling(parts, saver, is_first_deploy=base.record is None or not base.record.resources)
+        is_first = base.record is None or not base.record.resources
+        settling = Settling(parts, saver, is_first_deploy=is_first, before=base.record)
         pruning = (
             Beside(parts.threads, lambda: backups.prune(parts.store, parts.keys, parts.clock))
             if base.record is not None

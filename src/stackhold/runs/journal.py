@@ -1,4 +1,4 @@
-"""Adds a run's segment to the rollback journal, or removes the journal when the stack has settled."""
+"""Adds a run's segment to the rollback journal, takes out what was undone, removes it when the stack has settled."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ class JournalKeeper:
         if isinstance(answer, Stored):
             self._journal = decode_journal(answer.data, key=self._keys.journal)
 
+    @property
+    def journal(self) -> Journal | None:
+        """As it was read; None when there is none."""
+        return self._journal
+
     def append(self, segment: JournalSegment) -> None:
         """Put a segment at the end. Raises `StoreError`."""
         for _ in range(_TRIES):
@@ -48,6 +53,31 @@ class JournalKeeper:
                 return
             self.found(answer)
         raise StoreUnanswered(f"{self._keys.journal} could not be written: it keeps changing", key=self._keys.journal)
+
+    def rewrite(self, segments: tuple[JournalSegment, ...]) -> None:
+        """Keep only these of the segments that were read, and whatever another run has added since; without any,
+        remove the journal. Raises `StoreError`."""
+        known = {segment.run_id for segment in self._journal.segments} if self._journal is not None else set()
+        left = segments
+        for _ in range(_TRIES):
+            answer = self._put(left)
+            if answer is None:
+                return
+            self.found(answer)
+            others = self._journal.segments if self._journal is not None else ()
+            left = (*segments, *(segment for segment in others if segment.run_id not in known))
+        raise StoreUnanswered(f"{self._keys.journal} could not be written: it keeps changing", key=self._keys.journal)
+
+    def _put(self, segments: tuple[JournalSegment, ...]) -> Stored | Absent | None:
+        """Write or delete over the version that was read; another version when there is one now."""
+        if not isinstance(self._found, Stored):
+            return None
+        if not segments:
+            return resolve.delete(self._store, self._keys.journal, expect=self._found.version, clock=self._clock)
+        assert self._journal is not None
+        data = encode_journal(replace(self._journal, segments=segments))
+        answer = resolve.write(self._store, self._keys.journal, data, expect=self._found.version, clock=self._clock)
+        return None if isinstance(answer, Written) else answer
 
     def clear(self) -> None:
         """Remove an older journal: the stack agrees with what was asked. Raises `StoreError`."""

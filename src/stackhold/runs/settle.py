@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from stackhold.decide.stopping import journal_reason
 from stackhold.errors import StoreError
-from stackhold.model.journal import JournalSegment
+from stackhold.model.journal import PREVIOUS_OUTPUTS, PREVIOUS_PARAMETERS, JournalSegment
 from stackhold.runs import exports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stackhold.model.record import StateRecord
     from stackhold.model.run import StopCause
+    from stackhold.model.values import JsonMap
     from stackhold.ports.engine import WorkResult
     from stackhold.runs.parts import RunParts
     from stackhold.runs.saver import Saver
@@ -31,6 +33,8 @@ class Settling:
     parts: RunParts
     saver: Saver
     is_first_deploy: bool
+    before: StateRecord | None = None
+    """The record that the stamp replaced."""
 
     def save(self, result: WorkResult | None, *, cause: StopCause | None = None) -> bool:
         """Confirm the last save, then what depends on it. `result` is None when the engine broke off.
@@ -70,6 +74,11 @@ class Settling:
         return fence is not None and fence.is_ours
 
     def _journal(self, result: WorkResult, cause: StopCause | None) -> bool:
+        left = result.journal
+        if left is not None:
+            return self._try("the rollback journal was not rewritten", lambda: self.parts.journal.rewrite(left))
+        if result.settled and result.keeps_journal:
+            return True
         if result.settled:
             return self._try("an older rollback journal was not removed", self.parts.journal.clear)
         if not result.done:
@@ -81,8 +90,21 @@ class Settling:
             is_initial_deploy=self.is_first_deploy,
             operations=result.done,
             tool_version=self.parts.identity.tool_version,
+            extra=self._former(),
         )
         return self._try("the rollback journal was not written", lambda: self.parts.journal.append(segment))
+
+    def _former(self) -> JsonMap:
+        """What belongs to the stack as a whole and was another before, so that a rollback can bring it back."""
+        before, now = self.before, self.saver.confirmed.record
+        if before is None or now is None:
+            return {}
+        former: dict[str, object] = {}
+        if before.outputs != now.outputs:
+            former[PREVIOUS_OUTPUTS] = before.outputs
+        if before.parameters is not None and before.parameters != now.parameters:
+            former[PREVIOUS_PARAMETERS] = before.parameters
+        return former
 
     def _delete_record(self) -> bool:
         def delete() -> None:

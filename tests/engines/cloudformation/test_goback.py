@@ -42,6 +42,7 @@ def test_a_failed_first_deploy_leaves_nothing() -> None:
     assert result.exit_code is ExitCode.FAILED
     assert result.settled
     assert result.record_gone
+    assert not result.keeps_journal
     assert result.error.startswith("C: ")
     assert not stage.cloud.things
     assert [name for verb, name in stage.cloud.changes() if verb == "DeleteThing"] == ["b", "a"]
@@ -65,6 +66,8 @@ def test_what_the_run_created_goes_and_what_it_updated_gets_its_recorded_propert
     assert stage.cloud.things["a"].properties == {"Name": "a", "Value": 1}
     assert dict(stage.run.record.resources) == before
     assert told(stage) == {"A": "restored", "C": "deleted"}
+    assert result.settled
+    assert result.keeps_journal
 
 
 def test_an_update_is_restored_on_the_route_that_it_took() -> None:
@@ -233,7 +236,7 @@ def test_without_rollback_what_was_done_stays_and_a_half_made_one_goes() -> None
     assert not result.settled
     assert set(stage.cloud.things) == {"a"}
     assert set(stage.run.record.resources) == {A}
-    assert [item.logical_id for item in result.done if item.status is None] == [A]
+    assert [item.logical_id for item in result.done] == [A]
 
 
 def test_without_rollback_a_half_made_one_that_will_not_go_becomes_a_pending_delete() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from stackhold.engines.cloudformation.patience import Trace
 from stackhold.model.codec import resource_document
-from stackhold.model.journal import JournalOperation
+from stackhold.model.journal import LEFTOVER, JournalOperation
 
 if TYPE_CHECKING:
     from stackhold.engines.cloudformation.plan import ResourceChange
@@ -51,6 +51,8 @@ class Attempt:
     is_old_gone: bool = False
     """A replacement has deleted the old one already."""
     keeps_old: bool = False
+    is_leftover: bool = False
+    """A delete of what a replacement, or an earlier run, left behind."""
     trace: Trace = field(default_factory=Trace)
     error: Exception | None = None
     began: int = 0
@@ -82,7 +84,8 @@ class Attempt:
 def journal_operation(attempt: Attempt, *, status: str | None = None) -> JournalOperation:
     """The journal's entry for an operation; `status` is None when it was done."""
     kept = attempt.after if attempt.verb is not Verb.DELETE else attempt.before
-    physical_id = kept.physical_id if kept else (attempt.name or (attempt.before.physical_id if attempt.before else ""))
+    stand_ins = (attempt.trace.physical_id, attempt.name, attempt.before.physical_id if attempt.before else "")
+    physical_id = kept.physical_id if kept else next((name for name in stand_ins if name), "")
     properties = attempt.after.properties if attempt.after else (attempt.properties or None)
     return JournalOperation(
         logical_id=attempt.logical_id,
@@ -93,4 +96,5 @@ def journal_operation(attempt: Attempt, *, status: str | None = None) -> Journal
         provisioned_by=kept.provisioned_by if kept else (attempt.change.route.value if attempt.change else None),
         previous=resource_document(attempt.before) if attempt.before else None,
         status=status,
+        extra={LEFTOVER: True} if attempt.is_leftover else {},
     )

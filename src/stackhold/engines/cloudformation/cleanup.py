@@ -74,7 +74,9 @@ class _CleanUp:
             return
         bench, record = self._bench, removal.resource
         began = bench.run.clock.boot()
-        attempt = Attempt(removal.logical_id, None, before=record, verb=Verb.DELETE, began=began)
+        attempt = Attempt(
+            removal.logical_id, None, before=record, verb=Verb.DELETE, is_leftover=removal.is_pending, began=began
+        )
         bench.tell(
             EventKind.OPERATION_STARTED,
             removal.logical_id,

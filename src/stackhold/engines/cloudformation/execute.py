@@ -215,6 +215,7 @@ class DeployExecution:
             exit_code=ExitCode.FAILED if back.is_full else ExitCode.PARTLY,
             done=tuple(_with_status(attempts[name]) for name in left if attempts[name].verb in _CHANGING),
             settled=back.is_full,
+            keeps_journal=back.is_full and not self._facts.is_first,
             record_gone=back.is_full and self._facts.is_first,
             summary=self._summary(back=back),
             error=problem,
@@ -223,18 +224,21 @@ class DeployExecution:
     def _kept_going(self, walked: Walked[LogicalId], problem: str) -> WorkResult:
         """No going back: what was done stays, and what a failed create left behind goes."""
         reasons: dict[LogicalId, str] = {}
+        as_before: set[LogicalId] = set()
         for name in walked.failed:
             attempt = self._operations.attempts[name]
             if attempt.verb in {Verb.CREATE, Verb.REPLACE} and attempt.after is None:
                 reason = remove_half_made(self._bench, attempt)
                 if reason is not None:
                     reasons[name] = reason
+                elif not attempt.is_old_gone:
+                    as_before.add(name)
             else:
                 self._bench.mark(name, IntentState.DONE)
         return WorkResult(
             outcome=Outcome.FAILED,
             exit_code=ExitCode.PARTLY,
-            done=self._done(),
+            done=tuple(operation for operation in self._done() if operation.logical_id not in as_before),
             settled=False,
             summary=self._summary(reasons=reasons),
             error=problem,
@@ -251,6 +255,7 @@ class DeployExecution:
             exit_code=ExitCode.PARTLY,
             done=done,
             settled=nothing_done,
+            keeps_journal=nothing_done and not self._facts.is_first,
             record_gone=nothing_done and self._facts.is_first,
             summary=self._summary(),
             error=problem or "not everything was done",
