@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 from stackhold.errors import RecordTooNew, RecordUnreadable
 from stackhold.model import codec
 from stackhold.model.codec.document import text_of
-from stackhold.model.record import PendingDelete, StateRecord
+from stackhold.model.ids import LockId, LogicalId, PhysicalId, Region, RunId, StackName, TypeName
+from stackhold.model.instant import Instant
+from stackhold.model.record import PendingDelete, ResourceRecord, StateRecord
+from stackhold.model.run import Intended, Intent, IntentKind, RunFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,3 +174,33 @@ def test_a_log_may_hold_values_that_json_does_not_know() -> None:
     log = codec.decode_run_log((GOLDEN / "v1.events.json").read_bytes(), key="events.json")
     data = codec.encode_run_log(replace(log, summary={"path": Path("a/b")}))
     assert codec.decode_run_log(data, key="events.json").summary == {"path": "a/b"}
+
+
+def test_what_a_run_intended_is_kept() -> None:
+    intended = Intended(
+        route="sdk",
+        place={"ApiId": {"Ref": "Api"}},
+        properties=("ApiId", "RouteKey"),
+        dependencies=(),
+        deletion_policy="Retain",
+        update_replace_policy="Delete",
+        is_own_name=True,
+        replaces=PhysicalId("r-1"),
+        keeps_old=True,
+        old_first=True,
+        replacement=1,
+        digest="0a",
+        is_again=True,
+    )
+    entries = tuple(
+        Intent(LogicalId("R"), TypeName("T::T::T"), IntentKind.CREATE, RunId("r"), intended=each)
+        for each in (None, Intended(), intended)
+    )
+    data = codec.encode_run_file(RunFile(RunId("r"), LockId("l"), 1, "deploy", "a@b:1", Instant(5), 7, entries))
+    assert codec.decode_run_file(data, key="run.json").intents == entries
+
+
+def test_an_adopted_resource_is_kept_as_such() -> None:
+    adopted = ResourceRecord(PhysicalId("q"), TypeName("T::T::T"), {}, adopted_as="")
+    record = StateRecord(StackName("s"), Region("eu-west-1"), {LogicalId("Q"): adopted})
+    assert codec.decode_record(codec.encode_record(record), key="state.json").resources == record.resources

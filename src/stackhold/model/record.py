@@ -37,7 +37,15 @@ class ResourceRecord:
     """The baseline: what AWS had after the deploy (JSON: observedProperties). `None` when not captured."""
     is_settling: bool = False
     """True after a `--no-wait` run left it coming up; the next deploy waits for it (JSON: settling)."""
+    adopted_as: str | None = None
+    """Set when a later run found this resource, which no record had: the digest of what its create was sent with,
+    empty when unknown (JSON: adopted). The next deploy makes every call after the create again and clears it."""
     extra: JsonMap = field(default_factory=dict)
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether it was found and not yet brought to what a template asks."""
+        return self.adopted_as is not None
 
 
 @dataclass(frozen=True, slots=True)

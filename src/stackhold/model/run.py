@@ -34,6 +34,36 @@ class IntentState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Intended:
+    """What looking for a lost resource needs, and what the record says of it once it is found. Holds no property's
+    value but those that tell where a resource is."""
+
+    route: str | None = None
+    """Who carries it out (the record's `provisionedBy`)."""
+    place: JsonMap = field(default_factory=dict)
+    """The properties that say where it is. A reference to another resource stands as in a template."""
+    properties: tuple[str, ...] = ()
+    """The names of the properties that a create sets, or that an update changes."""
+    dependencies: tuple[LogicalId, ...] | None = None
+    deletion_policy: str | None = None
+    update_replace_policy: str | None = None
+    is_own_name: bool = False
+    """Whether the name was made for this create, so that nobody else can have it."""
+    replaces: PhysicalId | None = None
+    """The recorded resource that a create takes the place of."""
+    keeps_old: bool = False
+    """Whether that one stays in the cloud."""
+    old_first: bool = False
+    """Whether that one is deleted before the create."""
+    replacement: int = 0
+    """Counts the creates of one run for one logical id, from 0."""
+    digest: str | None = None
+    """Of the properties as the template has them: a token is sent again only with the same."""
+    is_again: bool = False
+    """Whether an earlier run may have sent this very create too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Intent:
     """One entry of `run.json`: a physical identity that may come to be, change or go.
 
@@ -51,6 +81,8 @@ class Intent:
     physical_id: PhysicalId | None = None
     first_seen_at: Instant | None = None
     """By the store's time: when a later run first met this entry unresolved."""
+    intended: Intended | None = None
+    """None in an entry of a release that did not look for what was lost."""
     extra: JsonMap = field(default_factory=dict)
 
 

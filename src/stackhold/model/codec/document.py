@@ -88,6 +88,10 @@ class Fields:
             hint=_way_out(self._key),
         )
 
+    def has(self, field: str) -> bool:
+        """Whether a field is there and not null."""
+        return self._values.get(field) is not None
+
     def text(self, field: str) -> str:
         """A text that must be there."""
         value = self._values.pop(field, _MISSING)

@@ -73,6 +73,8 @@ def resource_document(resource: ResourceRecord) -> dict[str, object]:
         document["observedProperties"] = resource.observed
     if resource.is_settling:
         document["settling"] = True
+    if resource.adopted_as is not None:
+        document["adopted"] = resource.adopted_as
     if resource.extra:
         document.update(resource.extra)
     return document
@@ -117,6 +119,7 @@ def _resource(fields: Fields) -> ResourceRecord:
         provisioned_by=fields.maybe_text("provisionedBy"),
         observed=fields.maybe_map("observedProperties"),
         is_settling=fields.flag("settling"),
+        adopted_as=fields.maybe_text("adopted"),
         extra=fields.rest(),
     )
 

@@ -8,7 +8,7 @@ from stackhold.errors import RecordTooNew
 from stackhold.model.codec.document import parse, text_of
 from stackhold.model.ids import LockId, LogicalId, PhysicalId, RunId, TypeName
 from stackhold.model.instant import Instant
-from stackhold.model.run import Intent, IntentKind, IntentState, RunFile
+from stackhold.model.run import Intended, Intent, IntentKind, IntentState, RunFile
 
 if TYPE_CHECKING:
     from stackhold.model.codec.document import Fields
@@ -74,7 +74,28 @@ def _intent(fields: Fields) -> Intent:
         tags=_tags(fields),
         physical_id=None if physical_id is None else PhysicalId(physical_id),
         first_seen_at=None if first_seen_at is None else Instant(first_seen_at),
+        intended=_intended(fields.inner("intended")) if fields.has("intended") else None,
         extra=fields.rest(),
+    )
+
+
+def _intended(fields: Fields) -> Intended:
+    replaces = fields.maybe_text("replaces")
+    dependencies = fields.maybe_texts("dependencies")
+    return Intended(
+        route=fields.maybe_text("provisionedBy"),
+        place=fields.maybe_map("place") or {},
+        properties=fields.maybe_texts("properties") or (),
+        dependencies=None if dependencies is None else tuple(LogicalId(name) for name in dependencies),
+        deletion_policy=fields.maybe_text("deletionPolicy"),
+        update_replace_policy=fields.maybe_text("updateReplacePolicy"),
+        is_own_name=fields.flag("ownName"),
+        replaces=None if replaces is None else PhysicalId(replaces),
+        keeps_old=fields.flag("keepsOld"),
+        old_first=fields.flag("oldFirst"),
+        replacement=fields.maybe_number("replacement") or 0,
+        digest=fields.maybe_text("digest"),
+        is_again=fields.flag("again"),
     )
 
 
@@ -108,5 +129,27 @@ def _document(intent: Intent) -> JsonMap:
         document["physicalId"] = intent.physical_id
     if intent.first_seen_at is not None:
         document["firstSeenAt"] = intent.first_seen_at
+    if intent.intended is not None:
+        document["intended"] = _intended_document(intent.intended)
     document.update(intent.extra)
     return document
+
+
+def _intended_document(intended: Intended) -> JsonMap:
+    """Only what says something."""
+    fields: dict[str, object] = {
+        "provisionedBy": intended.route,
+        "place": intended.place,
+        "properties": intended.properties,
+        "dependencies": intended.dependencies,
+        "deletionPolicy": intended.deletion_policy,
+        "updateReplacePolicy": intended.update_replace_policy,
+        "ownName": intended.is_own_name,
+        "replaces": intended.replaces,
+        "keepsOld": intended.keeps_old,
+        "oldFirst": intended.old_first,
+        "replacement": intended.replacement,
+        "digest": intended.digest,
+        "again": intended.is_again,
+    }
+    return {name: value for name, value in fields.items() if value or (name == "dependencies" and value is not None)}
