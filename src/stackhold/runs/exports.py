@@ -27,8 +27,19 @@ _TRIES = 8
 _JITTER_MS = 200
 
 
-def publish(store: Store, keys: Keys, clock: Clock, *, exports: Mapping[str, object], now: Instant) -> str:
-    """Make the index agree with `exports`; a warning when that was not possible, else empty."""
+def publish(
+    store: Store,
+    keys: Keys,
+    clock: Clock,
+    *,
+    exports: Mapping[str, object],
+    outputs: Mapping[str, object],
+    now: Instant,
+) -> str:
+    """Make the index agree with `exports`; a warning when that was not possible, else empty.
+
+    `outputs` are the stack's: entries of ours under their names are kept up to date, never added.
+    """
     key = exports_key(keys.prefix, keys.region)
     try:
         for attempt in range(_TRIES):
@@ -36,7 +47,7 @@ def publish(store: Store, keys: Keys, clock: Clock, *, exports: Mapping[str, obj
             index = ExportsIndex(keys.region)
             if isinstance(found, Stored):
                 index = decode_exports(found.data, key=key)
-            wanted = with_exports(index, exports, stack=keys.stack, region=keys.region, now=now)
+            wanted = with_exports(index, exports, outputs=outputs, stack=keys.stack, region=keys.region, now=now)
             if wanted is None:
                 return ""
             expect = found.version if isinstance(found, Stored) else None

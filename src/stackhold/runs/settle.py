@@ -114,11 +114,13 @@ class Settling:
         return self._try("the record was not deleted", delete)
 
     def _publish(self, result: WorkResult) -> None:
+        record = self.saver.confirmed.record
         warning = exports.publish(
             self.parts.store,
             self.parts.keys,
             self.parts.clock,
             exports=result.exports or {},
+            outputs=record.outputs if record is not None else {},
             now=self.parts.lock.corrected_now(),
         )
         if warning:
