@@ -34,6 +34,10 @@ def test_a_waiting_run_shows_the_holder_and_the_lock_clock() -> None:
         "deploy of payments (eu-west-1) · 31 s of 1 h 0 m · waiting 30 s of 5 m 0 s",
         "  waiting for the lock, held by maria@b:1, deploy since 07:59:00Z, renewed 40 s ago",
     ]
+    shown.apply(event(EventKind.LOCK_ACQUIRED, 33, waitedMs=32_000))
+    assert shown.lines(at(40)) == [
+        "deploy of payments (eu-west-1) · 40 s of 1 h 0 m · waited 32 s of 5 m 0 s for the lock"
+    ]
 
 
 def test_what_is_in_flight_is_shown_oldest_first_with_its_age() -> None:

@@ -47,6 +47,7 @@ class RunView:
     waiting: Event | None = None
     waiting_since: Instant | None = None
     has_lock: bool = False
+    waited_ms: int = 0
     stopping: str = ""
     going_back: bool = False
     done: int = 0
@@ -62,6 +63,7 @@ class RunView:
                 self.waiting, self.waiting_since = event, self.waiting_since or event.at
             case EventKind.LOCK_ACQUIRED | EventKind.LOCK_TAKEN_OVER:
                 self.waiting, self.has_lock = None, True
+                self.waited_ms = max(self.waited_ms, number(event, "waitedMs"))
             case EventKind.PLANNED:
                 self.total = count(event, "steps")
             case EventKind.OPERATION_STARTED | EventKind.OPERATION_SETTLING:
@@ -117,6 +119,8 @@ class RunView:
             parts.append(f"{words(_whole(now - self.started_at))} of {words(self.deadline_ms)}")
         if self.waiting_since is not None and not self.has_lock:
             parts.append(f"waiting {words(_whole(now - self.waiting_since))} of {self.lock_wait}")
+        elif self.waiting_since is not None and self.has_lock:
+            parts.append(f"waited {words(_whole(self.waited_ms))} of {self.lock_wait} for the lock")
         return " · ".join(parts)
 
 
