@@ -1,0 +1,272 @@
+"""One trial: a world, a seed, and a driver that chooses among what may happen; then everything calms down.
+
+A seed gives the same trial always. After the wild part all faults end, everybody finishes, late requests land, locks
+grow old, and one more run must bring the stack where its template wants it.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.model_protocol.client import CloudRequest
+from tests.model_protocol.engine import Desired
+from tests.model_protocol.store import Fate, Request
+from tests.model_protocol.world import Setting, World
+
+from stackhold.model.instant import HOUR, MINUTE, SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stackhold.ports.store import Store
+    from stackhold.testing.turns import Carriers, Player
+
+_MOST_TURNS = 60_000
+_WRITE_FATES = (
+    (Fate.REQUEST_LOST, 3),
+    (Fate.ANSWER_LOST, 3),
+    (Fate.LATE, 3),
+    (Fate.TWICE, 1),
+    (Fate.MET_ITSELF, 2),
+    (Fate.BUSY, 1),
+    (Fate.UNREACHABLE, 2),
+    (Fate.REFUSED, 1),
+)
+_CALL_FATES = ((Fate.REQUEST_LOST, 2), (Fate.ANSWER_LOST, 3), (Fate.LATE, 3))
+
+
+class Violated(Exception):
+    """A promise was broken."""
+
+
+@dataclass(slots=True)
+class Trial:
+    """Plays one seed."""
+
+    seed: int
+    carriers: Carriers
+    wild_steps: int = 500
+    inner: Store | None = None
+    keeps_story: bool = False
+    has_late: bool = True
+    dice: random.Random = field(init=False)
+    world: World = field(init=False)
+    fault_rate: float = field(init=False)
+    _odds: list[tuple[Callable[[], None], float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.dice = dice = random.Random(self.seed)
+        setting = Setting(
+            name=f"trial-{self.seed}",
+            ttl_ms=dice.choice((30 * MINUTE, 30 * MINUTE, 3 * MINUTE)),
+            deadline_ms=dice.choice((HOUR, 3 * HOUR, 10 * MINUTE)),
+            offsets=dice.choice(((0, HOUR, -HOUR), (0, 0, 0), (HOUR, -HOUR, HOUR))),
+            store_offset=dice.choice((0, 0, 7 * SECOND, -HOUR)),
+            is_local=dice.random() < 0.2,
+            pace_ms=dice.choice((SECOND, 20 * SECOND, 3 * MINUTE)),
+        )
+        self.fault_rate = dice.choice((0.0, 0.03, 0.1))
+        freeze_rate = dice.choice((0.0, 0.0, 0.05))
+        self.world = World(
+            setting,
+            self.carriers,
+            inner=self.inner,
+            freezes=lambda: dice.random() < freeze_rate,
+            keeps_story=self.keeps_story,
+        )
+        self._odds = self._chosen_odds()
+
+    def run(self) -> int:
+        """Play it all; the steps taken. Raises `Violated`."""
+        try:
+            self._begin_run()
+            while self.world.steps < self.wild_steps:
+                self._move()
+            self._calm_down()
+            return self.world.steps
+        finally:
+            self.world.close()
+
+    def _chosen_odds(self) -> list[tuple[Callable[[], None], float]]:
+        """How often what happens, chosen anew for each trial: some worlds know no crash, some no other tool."""
+        dice = self.dice
+
+        def sometimes(rate: float) -> float:
+            return rate * dice.choice((0, 1, 1, 3))
+
+        return [
+            (self._pass_time, 0.06),
+            (self._begin_run, 0.02),
+            (self._crash, sometimes(0.008)),
+            (self._freeze, sometimes(0.006)),
+            (self._cut_off, sometimes(0.006)),
+            (self._force_unlock, sometimes(0.006)),
+            (self._cancel, sometimes(0.002)),
+            (self._foreign, dice.choice((0, 0, 0.01))),
+            (self._land, 0.02),
+            (self._land_call, 0.03),
+            (self._stop, sometimes(0.003)),
+            (self._set_wall, sometimes(0.003)),
+            (self._reboot, 0.002 if self.world.setting.is_local else 0),
+        ]
+
+    def _move(self) -> None:
+        at = self.dice.random()
+        for move, odds in self._odds:
+            at -= odds
+            if at < 0:
+                move()
+                break
+        else:
+            self._go_on()
+        self._look()
+
+    def _look(self) -> None:
+        if self.world.referee.violations:
+            raise Violated(self.world.referee.violations[0])
+
+    def _go_on(self) -> None:
+        world = self.world
+        ready = world.ready()
+        if not ready:
+            self._wake()
+            return
+        player = self.dice.choice(ready)
+        world.go_on(player, self._fate(player))
+
+    def _fate(self, player: Player) -> Fate:
+        request = player.request
+        if request is None or request.is_answer:
+            return Fate.DONE
+        if self.world.is_down(player):
+            return Fate.REQUEST_LOST if request.method != "read" and self.dice.random() < 0.1 else Fate.UNREACHABLE
+        if self.dice.random() >= self.fault_rate:
+            return Fate.DONE
+        if isinstance(request, CloudRequest):
+            return self._one_of(_CALL_FATES)
+        assert isinstance(request, Request)
+        if request.change is None:
+            return self.dice.choice((Fate.UNREACHABLE, Fate.UNREACHABLE, Fate.ANSWER_LOST, Fate.REFUSED))
+        fate = self._one_of(_WRITE_FATES)
+        return Fate.ANSWER_LOST if fate in {Fate.LATE, Fate.TWICE} and not self.has_late else fate
+
+    def _one_of(self, fates: tuple[tuple[Fate, int], ...]) -> Fate:
+        return self.dice.choices([fate for fate, _ in fates], [weight for _, weight in fates])[0]
+
+    def _wake(self) -> None:
+        """Nobody can go on: move to when somebody can."""
+        world = self.world
+        wakes = [player.wakes_at for player in world.stage.players if player.wakes_at is not None]
+        wakes += [host.frozen_until for host in world.hosts if host.frozen_until > world.stage.now]
+        later = [at for at in wakes if at > world.stage.now]
+        if later:
+            over = self.dice.randrange(self.dice.choice((500, 5 * SECOND, 30 * SECOND)))
+            world.pass_time(min(later) - world.stage.now + over)
+        elif not world.runs:
+            self._begin_run()
+        else:
+            self._pass_time()
+
+    def _pass_time(self) -> None:
+        dice = self.dice
+        longest = dice.choices((SECOND, 20 * SECOND, 3 * MINUTE, 40 * MINUTE), (60, 30, 9, 1))[0]
+        self.world.pass_time(dice.randrange(1, longest))
+
+    def _begin_run(self) -> None:
+        world, dice = self.world, self.dice
+        if len(world.runs) < 3:
+            world.begin_run(
+                dice.choice(world.hosts), self._desired(), waits=dice.random() < 0.5, deadline_ms=self._deadline()
+            )
+
+    def _deadline(self) -> int:
+        return self.dice.choice((0, 0, 0, 6 * MINUTE))
+
+    def _desired(self) -> Desired:
+        dice = self.dice
+        if dice.random() < 0.15:
+            return Desired({}, self.world.setting.pace_ms)
+        names = dice.sample([f"R{index}" for index in range(6)], dice.randrange(1, 6))
+        return Desired({name: dice.randrange(3) for name in sorted(names)}, self.world.setting.pace_ms)
+
+    def _crash(self) -> None:
+        alive = [*self.world.runs, *self.world.others]
+        if alive:
+            self.world.crash(self.dice.choice(alive), lands=lambda: self.has_late and self.dice.random() < 0.5)
+
+    def _freeze(self) -> None:
+        self.world.freeze(self.dice.choice(self.world.hosts), self._long())
+
+    def _cut_off(self) -> None:
+        hosts = self.world.hosts
+        self.world.cut_off(hosts if self.dice.random() < 0.3 else [self.dice.choice(hosts)], self._long())
+
+    def _long(self) -> int:
+        ttl = self.world.setting.ttl_ms
+        return self.dice.choice((self.dice.randrange(1, ttl // 4), self.dice.randrange(ttl * 3 // 4, ttl * 3 // 2)))
+
+    def _force_unlock(self) -> None:
+        self.world.begin_unlock(self.dice.choice(self.world.hosts))
+
+    def _cancel(self) -> None:
+        self.world.begin_cancel(self.dice.choice(self.world.hosts))
+
+    def _foreign(self) -> None:
+        if not any(writer.is_foreign for writer in self.world.others):
+            self.world.begin_foreign(self.dice.choice(self.world.hosts), self._desired())
+
+    def _land(self) -> None:
+        if self.world.depot.late:
+            self.world.land(self.dice.randrange(len(self.world.depot.late)))
+
+    def _land_call(self) -> None:
+        if late := self.world.late_calls():
+            self.world.land_call(self.dice.choice(late))
+
+    def _stop(self) -> None:
+        if self.world.runs:
+            self.world.stop(self.dice.choice(list(self.world.runs)))
+
+    def _set_wall(self) -> None:
+        self.world.set_wall(self.dice.choice(self.world.hosts), self.dice.choice((-HOUR, HOUR, -MINUTE, 10 * SECOND)))
+
+    def _reboot(self) -> None:
+        self.world.reboot(self.world.hosts[0])
+
+    def _calm_down(self) -> None:
+        world = self.world
+        self.fault_rate = 0
+        world.freezes = lambda: False
+        world.outage_until = 0
+        for host in world.hosts:
+            host.frozen_until = host.cut_off_until = 0
+        self._finish()
+        self._land_all()
+        world.pass_time(4 * HOUR)
+        world.begin_run(world.hosts[0], Desired({"R0": 1, "R1": 1, "R2": 1}, SECOND))
+        self._finish()
+        self._land_all()
+        if world.is_quiet:
+            world.referee.settled()
+        self._look()
+
+    def _land_all(self) -> None:
+        world = self.world
+        while world.depot.late or world.cloud.flying:
+            if world.depot.late and (not world.cloud.flying or self.dice.random() < 0.5):
+                world.land(self.dice.randrange(len(world.depot.late)))
+            else:
+                world.land_call(self.dice.randrange(len(world.cloud.flying)))
+            self._look()
+
+    def _finish(self) -> None:
+        """Everybody comes to an end."""
+        for _ in range(_MOST_TURNS):
+            if not self.world.stage.players:
+                return
+            self._go_on()
+            self._look()
+        names = ", ".join(sorted({f"{player.owner.name}/{player.name}" for player in self.world.stage.players}))  # type: ignore[attr-defined]  # owners are writers
+        raise Violated(f"no end: {names}")
