@@ -81,6 +81,15 @@ def test_ids_that_no_record_has_are_named() -> None:
     assert trouble_text(lost).splitlines()[1:] == ["These exist and are in no record:", "  A a-1", "Look."]
 
 
+def test_a_run_whose_work_could_not_be_saved_does_not_say_that_it_was_undone() -> None:
+    lost = report(Outcome.FAILED, ExitCode.FAILED, changed=True, error="the disk is full", unsaved=("A a-1",))
+    assert trouble_text(lost).splitlines()[1:] == [
+        "These exist and are in no record:",
+        "  A a-1",
+        "What the run did could not be saved. Mend the cause, look at these, and run the same deploy again.",
+    ]
+
+
 def test_the_document_has_the_outcome_whatever_it_is() -> None:
     document = report_document(
         report(Outcome.INTERRUPTED, ExitCode.TERMINATED, cause=StopCause.CANCEL, record=RECORD), plan={"isEmpty": False}

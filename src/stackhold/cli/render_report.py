@@ -141,7 +141,11 @@ def _next_step(report: RunReport) -> str:
     if report.outcome in (Outcome.INTERRUPTED, Outcome.DEADLINE_EXCEEDED) or report.exit_code is ExitCode.PARTLY:
         return f"What was done is recorded. Run the same {report.identity.operation} again to go on from there."
     if report.outcome is Outcome.FAILED:
-        return f"What this run did was undone. Mend the cause and run the same {report.identity.operation} again."
+        again = f"run the same {report.identity.operation} again."
+        if report.unsaved:
+            return f"What the run did could not be saved. Mend the cause, look at these, and {again}"
+        went_back = any(each.get("wentBack") for each in _resources(report))
+        return f"{'What this run did was undone. ' if went_back else ''}Mend the cause and {again}"
     return ""
 
 
