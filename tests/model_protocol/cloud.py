@@ -59,6 +59,8 @@ class Cloud:
 
     things: dict[str, Thing] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    gone_abroad: set[str] = field(default_factory=set)
+    """Things that another tool deleted."""
     flying: list[Call] = field(default_factory=list)
     """Calls that may still be carried out."""
 
@@ -67,20 +69,26 @@ class Cloud:
         found = self.things.get(call.name)
         match call.verb:
             case Verb.CREATE if found is None:
-                self.things[call.name] = Thing(call.name, not call.sender.is_foreign and not call.is_frozen)
+                self.things[call.name] = Thing(call.name, _is_promised(call))
                 self.gone.discard(call.name)
             case Verb.UPDATE if found is not None:
                 found.updates += 1
             case Verb.DELETE if found is not None:
                 del self.things[call.name]
                 self.gone.add(call.name)
+                if call.sender.is_foreign:
+                    self.gone_abroad.add(call.name)
             case _:
                 pass
         return found is not None
 
     def is_flying(self, name: str, verb: Verb) -> bool:
         """Whether such a call may still land, and something is promised for it."""
-        return any(call.name == name and call.verb is verb and not call.is_frozen for call in self.flying)
+        return any(_is_promised(call) and (call.name, call.verb) == (name, verb) for call in self.flying)
+
+
+def _is_promised(call: Call) -> bool:
+    return not call.sender.is_foreign and not call.is_frozen
 
 
 def unknown(call: Call) -> OutcomeUnknown:

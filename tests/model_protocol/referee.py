@@ -82,7 +82,9 @@ class Referee:
             found = None if data is None else json.loads(data).get("id")
             writer.was_told = writer.was_told or found != writer.lock_id
 
-    def wrote(self, writer: Writer, key: str, data: bytes | None, *, now: int, is_late: bool = False) -> None:
+    def wrote(
+        self, writer: Writer, key: str, data: bytes | None, *, now: int, is_late: bool = False, knew: bool = False
+    ) -> None:
         """A write (or, without data, a delete) has been carried out."""
         before = self.current.get(key)
         after = None
@@ -94,7 +96,7 @@ class Referee:
         elif key == self.keys.record:
             self._record(writer, before, after)
         elif key == self.keys.run_file:
-            self._run_file(writer, before, after, is_late=is_late)
+            self._run_file(writer, before, after, knew=knew)
         if before is not None and before.no not in writer.seen and writer.role is Role.RUN:
             self.complain(f"{writer.name} replaced a version of {key} that it had not read")
         if after is None:
@@ -202,8 +204,8 @@ class Referee:
             if made[field_name] < least:
                 self.complain(f"{writer.name} wrote {field_name} {made[field_name]}; at least {least} was due")
 
-    def _run_file(self, writer: Writer, before: Write | None, after: Write | None, *, is_late: bool) -> None:
-        if self._has_no_lock(writer) and writer.was_told and not is_late:
+    def _run_file(self, writer: Writer, before: Write | None, after: Write | None, *, knew: bool) -> None:
+        if knew:
             self.complain(f"{writer.name} wrote the run file although it knew that its lock was lost")
         if after is not None:
             writer.has_listed = True
@@ -225,7 +227,7 @@ class Referee:
             return f"{name} may still be created" if self.cloud.is_flying(name, Verb.CREATE) else ""
         name = intent["physicalId"]
         if intent["kind"] == "delete" and name in recorded - self.relisted:
-            if name in self.cloud.gone:
+            if name in self.cloud.gone - self.cloud.gone_abroad:
                 return f"{name} is gone and still recorded"
             return f"{name} may still be deleted and is recorded" if self.cloud.is_flying(name, Verb.DELETE) else ""
         return ""

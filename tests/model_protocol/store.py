@@ -54,6 +54,8 @@ class Change:
     key: str
     data: bytes | None
     expect: Version | None
+    knew: bool = False
+    """Whether its sender knew then that its lock was lost."""
 
 
 @dataclass(slots=True, eq=False)
@@ -107,7 +109,9 @@ class Depot:
         else:
             written = self.inner.write(change.key, change.data, expect=change.expect)
             self.modified[change.key] = self.now()
-        self.referee.wrote(change.writer, change.key, change.data, now=self.stage.now, is_late=is_late)
+        self.referee.wrote(
+            change.writer, change.key, change.data, now=self.stage.now, is_late=is_late, knew=change.knew
+        )
         return Written(written.version, self.now())
 
     def force(self, writer: Writer, key: str, data: bytes | None) -> None:
@@ -149,11 +153,11 @@ class ModelStore:
 
     def write(self, key: str, data: bytes, *, expect: Version | None) -> Written:
         """Write, in two turns."""
-        return self._change("write", Change(self._writer, key, bytes(data), expect))
+        return self._change("write", Change(self._writer, key, bytes(data), expect, self._writer.was_told))
 
     def delete(self, key: str, *, expect: Version) -> None:
         """Delete, in two turns."""
-        self._change("delete", Change(self._writer, key, None, expect))
+        self._change("delete", Change(self._writer, key, None, expect, self._writer.was_told))
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """List, in two turns."""

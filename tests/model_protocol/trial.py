@@ -104,7 +104,7 @@ class Trial:
             (self._cut_off, sometimes(0.006)),
             (self._force_unlock, sometimes(0.006)),
             (self._cancel, sometimes(0.002)),
-            (self._foreign, dice.choice((0, 0, 0.01))),
+            (self._foreign, dice.choice((0, 0, 0.01)) * (not self.world.setting.is_local)),
             (self._land, 0.02),
             (self._land_call, 0.03),
             (self._stop, sometimes(0.003)),

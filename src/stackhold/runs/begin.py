@@ -139,7 +139,7 @@ class Beginning:
         if not isinstance(answer, Written):
             return answer, False
         self.parts.run_file.found(self.parts.store.read(self.parts.keys.run_file))
-        if self._is_lost:
+        if self.parts.control.is_lock_lost:
             return answer, False
         self.warn_of_leftovers()
         listed = self.parts.run_file.write(
@@ -174,12 +174,6 @@ class Beginning:
         replaced = self.acquired.replaced
         is_foreign_record = base.record is not None and base.record.lock_id is None
         return is_foreign_record or (replaced is not None and not replaced.is_ours_in_kind)
-
-    @property
-    def _is_lost(self) -> bool:
-        """Whether it is known already that the lock is not ours: then the run file is not ours to write."""
-        fence = self.parts.control.fence
-        return fence is not None and fence.is_lost
 
     def warn_of_leftovers(self) -> None:
         """Name what earlier runs left unresolved."""

@@ -56,6 +56,11 @@ class Control:
         return self._stops.cause
 
     @property
+    def is_lock_lost(self) -> bool:
+        """Whether it is known that the lock is another's, or gone: what only a holder may write is not ours then."""
+        return self.fence is not None and self.fence.is_lost
+
+    @property
     def is_over(self) -> bool:
         """Whether even what is in flight is given up."""
         now = self._clock.boot()

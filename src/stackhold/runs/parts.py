@@ -54,6 +54,7 @@ class RunParts:
         """The parts of a new run; its deadline counts from here."""
         keys = Keys(prefix, identity.stack, identity.region)
         lock = RunLock(store=store, keys=keys, clock=clock, threads=threads, settings=settings, identity=identity)
+        control = Control(clock=clock, settings=settings, stops=stops)
         return cls(
             store=store,
             keys=keys,
@@ -61,9 +62,16 @@ class RunParts:
             threads=threads,
             settings=settings,
             identity=identity,
-            control=Control(clock=clock, settings=settings, stops=stops),
+            control=control,
             lock=lock,
-            run_file=RunFileKeeper(store=store, keys=keys, clock=clock, identity=identity, lock_id=lock.id),
+            run_file=RunFileKeeper(
+                store=store,
+                keys=keys,
+                clock=clock,
+                identity=identity,
+                lock_id=lock.id,
+                may_send=lambda: not control.is_lock_lost,
+            ),
             journal=JournalKeeper(store=store, keys=keys, clock=clock),
             log=RunLogKeeper(
                 store=store,

@@ -12,6 +12,8 @@ from stackhold.errors import StoreConflict, StoreUnanswered
 from stackhold.ports.store import Absent, Stored, Written
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stackhold.ports.clock import Clock
     from stackhold.ports.store import Store, Version
 
@@ -20,13 +22,30 @@ _FIRST_PAUSE_MS = 50
 _LONGEST_PAUSE_MS = 2_000
 
 
-def write(store: Store, key: str, data: bytes, *, expect: Version | None, clock: Clock) -> Written | Stored | Absent:
+def always() -> bool:
+    """Nothing stands against sending."""
+    return True
+
+
+def write(
+    store: Store,
+    key: str,
+    data: bytes,
+    *,
+    expect: Version | None,
+    clock: Clock,
+    may_send: Callable[[], bool] = always,
+) -> Written | Stored | Absent:
     """Write `data` over that version. Anything but `Written` is what is there instead: a foreign write.
+
+    `may_send` is asked before each try; when it says no, the answer is what is there, whoever wrote it.
 
     Raises `StoreUnreachable` and `StoreRefused` as they come, and `StoreUnanswered` when the object stays as it was
     however often the same bytes are sent.
     """
     for attempt in range(_TRIES):
+        if not may_send():
+            return store.read(key)
         try:
             return store.write(key, data, expect=expect)
         except (StoreConflict, StoreUnanswered):
@@ -39,9 +58,17 @@ def write(store: Store, key: str, data: bytes, *, expect: Version | None, clock:
     raise StoreUnanswered(f"{key} could not be written: the store gives no clear answer", key=key)
 
 
-def delete(store: Store, key: str, *, expect: Version, clock: Clock) -> Stored | None:
-    """Delete that version. None: it is gone; otherwise the other object that is there now, left as it is."""
+def delete(
+    store: Store, key: str, *, expect: Version, clock: Clock, may_send: Callable[[], bool] = always
+) -> Stored | None:
+    """Delete that version. None: it is gone; otherwise the other object that is there now, left as it is.
+
+    `may_send` is asked before each try; when it says no, the answer is what is there.
+    """
     for attempt in range(_TRIES):
+        if not may_send():
+            found = store.read(key)
+            return found if isinstance(found, Stored) else None
         try:
             store.delete(key, expect=expect)
         except (StoreConflict, StoreUnanswered):

@@ -16,7 +16,7 @@ from stackhold.ports.store import Absent, Stored, Written
 from stackhold.runs import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from stackhold.model.ids import LockId, LogicalId
     from stackhold.model.instant import Instant
@@ -30,12 +30,23 @@ if TYPE_CHECKING:
 class RunFileKeeper:
     """The `run.json` of one run."""
 
-    def __init__(self, *, store: Store, keys: Keys, clock: Clock, identity: RunIdentity, lock_id: LockId) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        keys: Keys,
+        clock: Clock,
+        identity: RunIdentity,
+        lock_id: LockId,
+        may_send: Callable[[], bool],
+    ) -> None:
+        """`may_send` is asked directly before each write: no once it is known that the lock is not ours."""
         self._store = store
         self._keys = keys
         self._clock = clock
         self._identity = identity
         self._lock_id = lock_id
+        self._may_send = may_send
         self._version: Version | None = None
         self._file: RunFile | None = None
         self._leftover: RunFile | None = None
@@ -122,7 +133,12 @@ class RunFileKeeper:
 
     def _send(self, file: RunFile) -> Written | Stored | Absent:
         answer = resolve.write(
-            self._store, self._keys.run_file, encode_run_file(file), expect=self._version, clock=self._clock
+            self._store,
+            self._keys.run_file,
+            encode_run_file(file),
+            expect=self._version,
+            clock=self._clock,
+            may_send=self._may_send,
         )
         if isinstance(answer, Written):
             self._version = answer.version
@@ -130,7 +146,9 @@ class RunFileKeeper:
 
     def _delete(self) -> bool:
         assert self._version is not None
-        found = resolve.delete(self._store, self._keys.run_file, expect=self._version, clock=self._clock)
+        found = resolve.delete(
+            self._store, self._keys.run_file, expect=self._version, clock=self._clock, may_send=self._may_send
+        )
         if found is None:
             self._version = None
         return found is None
