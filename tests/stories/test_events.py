@@ -96,9 +96,10 @@ def test_follow_shows_a_slow_deploy_live_and_ends_with_it(chain: Chain) -> None:
     running = chain.deploy()
     held.wait_reached()
     follower = Watched(chain.scene.start("events", STACK, "--follow"))
-    for_programs = chain.scene.start("events", STACK, "--follow", "--json")
+    for_programs = Watched(chain.scene.start("events", STACK, "--follow", "--json"))
     follower.wait_said("create   First  AWS::SSM::Parameter  done")
     follower.wait_said("create   Second  AWS::SSM::Parameter  started")
+    for_programs.wait_said("create   Second  AWS::SSM::Parameter  started")
     assert "Third" not in follower.said
     assert follower.running.process.poll() is None
     held.release()
