@@ -146,7 +146,11 @@ def test_past_the_cut_what_is_in_flight_is_given_up() -> None:
         assert stop.is_over
         return PARTLY
 
-    assert actor.run.run(ScriptedEngine(script, ["A"])).outcome is Outcome.LOCK_LOST
+    report = actor.run.run(ScriptedEngine(script, ["A"]))
+    assert report.outcome is Outcome.LOCK_LOST
+    assert scene.lock is not None
+    left = [warning for warning in report.warnings if "the lock was not released" in warning]
+    assert left == [next(warning for warning in report.warnings if "it expires by itself" in warning)]
 
 
 def test_a_short_outage_is_sat_out() -> None:

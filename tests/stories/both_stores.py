@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 BUCKET = "stackhold-state"
 STACK = "line"
-SHORT = ("--lock-ttl", "4s", "--lock-renew", "500ms")
-"""A lock that is soon stale, and calls that may last half a second."""
+SHORT = ("--lock-ttl", "8s", "--lock-renew", "1s")
+"""A lock that is stale after 13 s of silence; a call may last a second, which a busy machine needs."""
+SHORT_TTL_MS = 8_000
 LINE = """
 Parameters:
   Made: {Type: String, Default: one}
@@ -175,6 +176,11 @@ class Watched:
         wait_until(lambda: text in self.said or self.running.process.poll() is not None, f"the words {text!r}")
         assert text in self.said, self.said
 
+    def wait_caught(self, rule: Rule) -> None:
+        """Wait until a rule of the proxy has caught a request of it."""
+        wait_until(lambda: rule.reached.is_set() or self.running.process.poll() is not None, "a request to catch")
+        assert rule.reached.is_set(), self.finish()
+
     def finish(self, timeout: float = PATIENCE_SECONDS) -> Result:
         """Wait for its end."""
         code = self.running.process.wait(timeout)
@@ -213,7 +219,8 @@ class Line:
         rule = Rule(service="ssm", operation="PutParameter", skip=1, times=1, before=kill, drop="before")
         proxy.add(rule)
         started.append(self.deploy(*flags, by=proxy))
-        assert started[0].finish().code == -9
+        ended = started[0].finish()
+        assert ended.code == -9, ended
         proxy.remove(rule)
         return started[0]
 
@@ -254,9 +261,10 @@ class Landed:
         self.done.set()
         self._go_on.wait(PATIENCE_SECONDS)
 
-    def wait(self) -> None:
-        """Wait until it is carried out."""
-        assert self.done.wait(PATIENCE_SECONDS), "the call never came"
+    def wait(self, run: Watched) -> None:
+        """Wait until it is carried out for a run."""
+        wait_until(lambda: self.done.is_set() or run.running.process.poll() is not None, "a call to be carried out")
+        assert self.done.is_set(), run.finish()
 
     def release(self) -> None:
         """Let the answer go."""

@@ -74,7 +74,7 @@ def test_an_expired_one_is_taken_over_once_lock_and_record_have_rested(line: Lin
 def test_a_run_whose_lock_was_deleted_without_a_condition_stands_down(line: Line, is_taken: bool) -> None:
     held = line.hold()
     run = line.deploy("--lock-renew", "1s", "--json", by=line.proxy)
-    held.wait_reached()
+    run.wait_caught(held)
     wait_until(lambda: set(line.objects.recorded()) == {"First"}, "the first save")
     line.objects.drop("lock.json")
     theirs = cdkd_lock(expires_in_ms=30 * MINUTE) if is_taken else None

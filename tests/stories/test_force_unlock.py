@@ -32,7 +32,7 @@ def test_after_a_force_unlock_of_a_live_deploy_the_new_runs_record_survives(line
     landed = Landed()
     line.proxy.add(Rule(service="ssm", operation="PutParameter", skip=1, times=1, after=landed.hold))
     old = line.deploy("--json", by=line.proxy)
-    landed.wait()
+    landed.wait(old)
     wait_until(lambda: set(line.objects.recorded()) == {"First"}, "the first save")
 
     unlocked = line.scene.run("force-unlock", STACK, "--yes")
@@ -64,7 +64,7 @@ def test_after_a_force_unlock_of_a_live_deploy_the_new_runs_record_survives(line
 def test_the_old_run_stops_at_its_next_renewal_before_it_does_anything_more(line: Line) -> None:
     held = line.hold()
     old = line.deploy(*QUICK_RENEWALS, by=line.proxy)
-    held.wait_reached()
+    old.wait_caught(held)
     wait_until(lambda: set(line.objects.recorded()) == {"First"}, "the first save")
     line.scene.run("force-unlock", STACK, "--yes")
     old.wait_said("the lock is lost; nobody holds it now: nothing new is started")

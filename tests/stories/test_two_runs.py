@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.stories.both_stores import LINE, STACK, Line, Objects, owner_of
-from tests.stories.scene import STACKHOLD, wait_until
+from tests.stories.scene import STACKHOLD
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ def test_a_second_deploy_tries_three_times_more_and_prints_the_command_that_clea
     other.put("lock.json", b'{"owner": "another@stack:1", "timestamp": 1, "expiresAt": 1, "operation": "deploy"}')
     held = line.hold()
     first = line.deploy(*flags, by=line.proxy, env=env)
-    held.wait_reached()
+    first.wait_caught(held)
 
     second = line.deploy(*flags, env=env).finish()
     assert second.code == 1
@@ -78,8 +78,7 @@ def test_the_printed_command_finds_the_default_folder_from_elsewhere(line: Line,
     line.scene.state = ""
     lock = line.scene.folder / ".stackhold" / "stackhold" / STACK / "us-east-1" / "lock.json"
     held = line.hold()
-    line.deploy(by=line.proxy)
-    held.wait_reached()
+    line.deploy(by=line.proxy).wait_caught(held)
     refused = line.scene.run("destroy", STACK, "--yes", expect=1)
     assert lock.exists()
     command = refused.err.rstrip().splitlines()[-1].strip()
@@ -91,7 +90,7 @@ def test_the_printed_command_finds_the_default_folder_from_elsewhere(line: Line,
 def test_a_lock_timeout_waits_and_wins_while_destroy_fails_at_once(line: Line) -> None:
     held = line.hold()
     first = line.deploy(by=line.proxy)
-    held.wait_reached()
+    first.wait_caught(held)
 
     waiting = line.deploy("--lock-timeout", "50s", made="two")
     waiting.wait_said(f"waiting for the lock, held by {owner_of(first)}, deploy since ")
@@ -140,19 +139,3 @@ def test_of_eight_deploys_at_once_each_gets_the_lock_in_turn(line: Line) -> None
 def moment_of(run: dict[str, Any], kind: str) -> int:
     """When a run told an event."""
     return next(int(each["at"]) for each in run["events"] if each["kind"] == kind)
-
-
-def test_who_waits_can_be_stopped_and_leaves_nothing(line: Line) -> None:
-    held = line.hold()
-    first = line.deploy(by=line.proxy)
-    held.wait_reached()
-    before = line.objects.read("lock.json")
-    waiting = line.deploy("--lock-timeout", "50s", made="two")
-    waiting.wait_said("waiting for the lock")
-    waiting.running.process.terminate()
-    assert waiting.finish().code == 143
-    assert line.objects.read("lock.json") == before
-    held.release()
-    wait_until(lambda: line.objects.lock() is None, "the first run's end")
-    assert first.finish().code == 0
-    assert line.objects.recorded() == {"First": "line-first-one", "Second": "line-second-one"}

@@ -112,20 +112,32 @@ class Closing:
         return replace(report, warnings=self._parts.log.warnings)
 
     def release(self) -> None:
-        """Give the lock back; a failure is a warning, for the lock then expires by itself."""
+        """Give the lock back; a failure is a warning, for the lock then expires by itself.
+
+        A lock of which nobody could say in time that it is ours is not ours to give back: what was in flight may
+        still land, and the next run should not meet that before the lock has expired.
+        """
         parts = self._parts
-        if self._is_lost:
+        fence = parts.control.fence
+        if fence is not None and not fence.is_ours:
+            if not fence.is_lost:
+                self._tell_left("it was not confirmed in time")
             return
         try:
             hold = parts.lock.release()
         except StoreError as error:
-            parts.log.warn(
-                f"the lock was not released: {error.message}; it expires by itself, or clear it with: "
-                f"{parts.settings.unlock_command}"
-            )
+            self._tell_left(error.message)
             return
-        if not hold.is_ours and parts.control.fence is not None:
-            parts.control.fence.lose(hold.holder)
+        if not hold.is_ours and fence is not None:
+            fence.lose(hold.holder)
+
+    def _tell_left(self, why: str) -> None:
+        warning = (
+            f"the lock was not released: {why}; it expires by itself, or clear it with: "
+            f"{self._parts.settings.unlock_command}"
+        )
+        if warning not in self._parts.log.warnings:
+            self._parts.log.warn(warning)
 
     def _judge(self, settling: Settling, result: WorkResult, cause: StopCause | None, *, is_saved: bool) -> RunReport:
         outcome, exit_code = end_of(cause, outcome=result.outcome, exit_code=result.exit_code)
