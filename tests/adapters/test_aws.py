@@ -321,6 +321,10 @@ def test_the_region_comes_from_the_flag_then_the_environment_then_the_profile(
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     assert AwsSession(region=None, profile=None).region == "eu-north-1"
     assert AwsSession(region=None, profile="away").region == "sa-east-1"
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.setenv(name, "")
+    assert AwsSession(region=None, profile=None).region == "eu-north-1"
+    assert AwsSession(region=None, profile="away").region == "sa-east-1"
 
 
 def test_what_is_missing_or_wrong_in_the_settings_is_one_line_with_a_hint(

@@ -92,10 +92,17 @@ class AwsSession:
     @property
     def region(self) -> Region:
         """The region that is meant when none is named; raises `InputError` when there is none."""
-        found = self._named_region or os.environ.get("AWS_REGION") or self._botocore().get_config_variable("region")
+        found = self._named_region or os.environ.get("AWS_REGION") or self._configured_region()
         if not found:
             raise InputError("no region is named", hint="Name one with --region, AWS_REGION or the profile's settings.")
         return region_name(str(found))
+
+    def _configured_region(self) -> str | None:
+        """What botocore says; an empty variable, which stops its search, counts as not set."""
+        session = self._botocore()
+        with self._making, _as_input_errors(self._profile):
+            found = session.get_config_variable("region") or session.get_scoped_config().get("region")
+        return str(found) if found else None
 
     @property
     def profile(self) -> str | None:
@@ -216,10 +223,13 @@ class AwsSession:
 
     def _open(self) -> Any:  # noqa: ANN401
         import botocore.session
+        from botocore.configprovider import ConstantProvider
 
         from stackhold.adapters.aws_models import QuickLoader
 
         session = botocore.session.Session(profile=self._profile)
+        if self._profile is None and session.get_config_variable("profile") == "":
+            session.get_component("config_store").set_config_provider("profile", ConstantProvider(None))
         with _as_input_errors(self._profile):
             self._loader = QuickLoader(session.get_config_variable("data_path"))
         session.register_component("data_loader", self._loader)
