@@ -39,6 +39,8 @@ class Referee:
 
     keys: Keys
     cloud: Cloud
+    store_skew: int = 0
+    """How far the store's clock is ahead of true time."""
     violations: list[str] = field(default_factory=list)
     current: dict[str, Write] = field(default_factory=dict)
     excused: set[str] = field(default_factory=set)
@@ -176,14 +178,15 @@ class Referee:
     def _taken_over(self, writer: Writer, before: Write, *, now: int) -> None:
         held = before.document
         silent = now - before.at
-        if held.get("bootId", writer.host.clock.boot_id()) != writer.host.clock.boot_id():
-            is_live = False
+        if "bootId" in held:
+            clock = writer.host.clock
+            is_live = held["bootId"] == clock.boot_id() and clock.boot() - held["bootMs"] < held["ttl"]
         elif "id" in held:
             is_live = silent < held["ttl"]
         else:
             record = self.current.get(self.keys.record)
             record_silent = FOREIGN_SILENCE if record is None else now - record.at
-            is_live = held["expiresAt"] >= now or min(silent, record_silent) < FOREIGN_SILENCE
+            is_live = held["expiresAt"] >= now + self.store_skew or min(silent, record_silent) < FOREIGN_SILENCE
         if is_live:
             self.complain(f"{writer.name} took over the live lock of {before.writer.name}, silent for {silent} ms")
 

@@ -74,6 +74,7 @@ class Trial:
             self.carriers,
             inner=self.inner,
             freezes=lambda: dice.random() < freeze_rate,
+            lands=lambda: self.has_late and dice.random() < 0.5,
             keeps_story=self.keeps_story,
         )
         self._odds = self._chosen_odds()
@@ -194,7 +195,7 @@ class Trial:
     def _crash(self) -> None:
         alive = [*self.world.runs, *self.world.others]
         if alive:
-            self.world.crash(self.dice.choice(alive), lands=lambda: self.has_late and self.dice.random() < 0.5)
+            self.world.crash(self.dice.choice(alive))
 
     def _freeze(self) -> None:
         self.world.freeze(self.dice.choice(self.world.hosts), self._long())

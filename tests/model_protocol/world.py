@@ -81,6 +81,9 @@ class World:
     inner: Store | None = None
     """The real store below; one in memory unless given."""
     freezes: Callable[[], bool] = lambda: False
+    """Whether a call's sender is frozen between its check and sending."""
+    lands: Callable[[], bool] = lambda: False
+    """Whether a write that was on its way when its sender ended arrives later."""
     stage: Stage = field(init=False)
     cloud: Cloud = field(init=False)
     referee: Referee = field(init=False)
@@ -99,7 +102,7 @@ class World:
         setting = self.setting
         self.stage = Stage(self.carriers)
         self.cloud = Cloud()
-        self.referee = Referee(KEYS, self.cloud)
+        self.referee = Referee(KEYS, self.cloud, setting.store_offset)
         offsets = setting.offsets[:1] if setting.is_local else setting.offsets
         self.hosts = [
             Host(f"host{index}", TurnClock(self.stage, name=f"{setting.name}-{index}", wall_offset=offset))
@@ -202,6 +205,9 @@ class World:
         for fallen in self.stage.fallen:
             self.referee.complain(f"{fallen.name} of {_name(fallen.owner)} broke: {fallen.error!r}")
         self.stage.fallen.clear()
+        owner = player.owner
+        if player.is_done and isinstance(owner, Writer) and not owner.is_alive:
+            self._leave(owner)
 
     def pass_time(self, ms: int) -> None:
         """Time passes for everybody."""
@@ -228,24 +234,27 @@ class World:
         host.clock.wall_offset += ms
         self.tell(f"{host.name}'s wall clock moves by {ms} ms")
 
-    def crash(self, writer: Writer, *, lands: Callable[[], bool]) -> None:
+    def crash(self, writer: Writer) -> None:
         """A process is gone; what it had sent may still arrive."""
         self.steps += 1
         self.tell(f"{writer.name} is killed")
+        self._leave(writer)
+        self._gone(writer, "killed")
+
+    def _leave(self, writer: Writer) -> None:
         for player in self.stage.players:
             request = player.request
             is_on_its_way = player.owner is writer and isinstance(request, Request) and not request.is_answer
-            if is_on_its_way and request.change is not None and lands():
+            if is_on_its_way and request.change is not None and self.lands():
                 self.depot.late.append(request.change)
         self.stage.end(writer)
-        self._gone(writer, "killed")
 
     def reboot(self, host: Host) -> None:
         """A machine starts anew."""
         self.tell(f"{host.name} reboots")
         for writer in [*self.runs, *self.others]:
             if writer.host is host:
-                self.crash(writer, lands=lambda: False)
+                self.crash(writer)
         host.clock.reboot()
 
     def stop(self, writer: Writer, cause: StopCause = StopCause.SIGTERM) -> None:
@@ -346,7 +355,8 @@ class World:
         except StackholdError as error:
             ending = f"{type(error).__name__}: {error.message}"
         self._gone(writer, ending)
-        self.referee.ended(writer)
+        if "the lock was not released" not in ending and "The lock may be ours" not in ending:
+            self.referee.ended(writer)
 
     def _gone(self, writer: Writer, ending: str) -> None:
         writer.is_alive, writer.ending = False, ending
