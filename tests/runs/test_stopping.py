@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,7 @@ from stackhold.model.instant import SECOND, Millis, Span
 from stackhold.model.journal import JournalOperation
 from stackhold.model.run import IntentState, Outcome, StopCause, StopRequest
 from stackhold.ports.engine import WorkResult
+from stackhold.runs.control import Control
 from stackhold.runs.guard import RunSettings
 from stackhold.runs.stops import Stops
 from stackhold.testing.engine import DONE, TYPE, ScriptedEngine, create
@@ -23,6 +25,7 @@ from stackhold.testing.memory_store import Fault, StoreCall
 from stackhold.testing.run_scene import KEYS, RunScene, until
 
 if TYPE_CHECKING:
+    from stackhold.model.record import StateRecord
     from stackhold.ports.engine import Run
     from stackhold.testing.run_scene import Actor
 
@@ -227,6 +230,56 @@ def test_a_deadline_before_anything_happened_is_a_deadline() -> None:
     report = actor.run.run(ScriptedEngine(creates=["A"]))
     assert (report.outcome, report.exit_code) == (Outcome.DEADLINE_EXCEEDED, ExitCode.DEADLINE)
     assert list(scene.store.list(KEYS.record)) == []
+
+
+def test_the_deadline_counts_from_the_beginning_of_the_command() -> None:
+    scene = RunScene()
+    settings = RunSettings(deadline=Span(Millis(10 * SECOND)))
+    began = scene.clock.boot()
+    scene.clock.advance(4 * SECOND)
+    assert Control(clock=scene.clock, settings=settings, stops=Stops(), started_at=began).deadline_at == began + 10_000
+    assert Control(clock=scene.clock, settings=settings, stops=Stops()).deadline_at == began + 14_000
+
+
+def test_a_plan_that_hangs_is_given_up_at_a_stop() -> None:
+    scene = RunScene()
+    actor = scene.actor()
+    never = threading.Event()
+
+    def hang(_: StateRecord | None) -> None:
+        never.wait()
+
+    engine = ScriptedEngine(creates=["A"], on_plan=hang)
+    actor.start(engine)
+    engine.plan_called.wait()
+    actor.stops.request(StopCause.SIGTERM)
+    report = actor.end()
+    never.set()
+    assert (report.exit_code, report.changed) == (ExitCode.TERMINATED, False)
+    assert report.error == "stopped by SIGTERM; nothing was changed"
+    assert (scene.record, scene.run_file, scene.lock) == (None, None, None)
+
+
+def test_a_request_for_the_lock_that_hangs_has_the_grace_and_is_named_when_it_is_given_up() -> None:
+    scene = RunScene(settings=RunSettings(grace_ms=8_000, unlock_command="stackhold force-unlock payments"))
+    actor = scene.actor()
+    asked, never = threading.Event(), threading.Event()
+
+    def hang(call: StoreCall) -> Fault:
+        if (call.method, call.key) == ("write", KEYS.lock):
+            asked.set()
+            never.wait()
+        return Fault.NONE
+
+    actor.store.plan(hang)
+    actor.start(ScriptedEngine(creates=["A"]))
+    asked.wait()
+    actor.stops.request(StopCause.SIGINT)
+    scene.clock.advance(6_000)
+    report = actor.end()
+    never.set()
+    assert report.exit_code is ExitCode.INTERRUPTED
+    assert any("stackhold force-unlock payments" in warning for warning in report.warnings)
 
 
 def test_a_signal_after_the_work_is_done_does_not_undo_its_success() -> None:

@@ -44,7 +44,7 @@ def deploy(surroundings: Surroundings, /, **options: object) -> int:
         stack=wanted.source.stack, region=wanted.region, operation="deploy", engine="cloudformation"
     )
     settle_doubt(wanted, wiring, identity)
-    running = Running(call)
+    running = Running(call, began)
     approval = DeployApproval(running, identity)
     report = run_guarded(running, wiring, identity=identity, engine=wanted.engine, approve=approval)
     return finish(call, report, plan=approval.document, refusal=approval.refusal, took_ms=wiring.clock.boot() - began)

@@ -46,7 +46,7 @@ def destroy(surroundings: Surroundings, /, stack: str, **options: object) -> int
             hint="Say it with --yes.",
         )
     identity = wiring.identity(stack=keys.stack, region=keys.region, operation="destroy", engine="cloudformation")
-    running = Running(call)
+    running = Running(call, began)
     approval = DestroyApproval(running, identity)
     engine = DestroyEngine(aws=wiring.session.aws(keys.region))
     report = run_guarded(running, wiring, identity=identity, engine=engine, approve=approval)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stackhold.cli.options import Invocation
     from stackhold.cli.settings import Settings
     from stackhold.cli.wiring import Wiring
+    from stackhold.model.instant import BootInstant
     from stackhold.model.run import RunIdentity, StopCause
     from stackhold.model.values import JsonMap
     from stackhold.ports.engine import Engine, Work
@@ -37,6 +38,8 @@ class Running:
     """A run in the making, and what its verb may do while it asks."""
 
     call: Invocation
+    began: BootInstant
+    """When the command began: its deadline counts from then."""
     stops: Stops = field(default_factory=Stops)
 
     def is_over(self) -> bool:
@@ -115,6 +118,7 @@ def run_guarded(
         settings=settings,
         identity=identity,
         stops=running.stops,
+        started_at=running.began,
     )
 
     leaving = _Leaving(run, reporter, settings, call.surroundings.stderr)

@@ -28,11 +28,14 @@ _SLICE_MS = 100
 class Control:
     """Says whether the run may go on. Thread-safe."""
 
-    def __init__(self, *, clock: Clock, settings: RunSettings, stops: Stops) -> None:
+    def __init__(
+        self, *, clock: Clock, settings: RunSettings, stops: Stops, started_at: BootInstant | None = None
+    ) -> None:
+        """The deadline counts from `started_at`, by default from here."""
         self._clock = clock
         self._settings = settings
         self._stops = stops
-        self.started_at = clock.boot()
+        self.started_at = clock.boot() if started_at is None else started_at
         self._stopped_at: BootInstant | None = None
         self._guard = threading.Lock()
         self.fence: LockFence | None = None

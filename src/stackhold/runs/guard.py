@@ -37,6 +37,7 @@ from stackhold.runs.watch import Watch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stackhold.model.instant import BootInstant
     from stackhold.model.run import RunIdentity
     from stackhold.ports.clock import Clock
     from stackhold.ports.engine import Engine, Work
@@ -77,8 +78,12 @@ class GuardedRun:
         identity: RunIdentity,
         stops: Stops,
         threads: Threads | None = None,
+        started_at: BootInstant | None = None,
     ) -> None:
-        """The deadline counts from here. `threads` are the process's own unless others are given."""
+        """The deadline counts from `started_at` on the boot clock, by default from here.
+
+        `threads` are the process's own unless others are given.
+        """
         self._stops = stops
         self._parts = RunParts.of(
             store=store,
@@ -89,6 +94,7 @@ class GuardedRun:
             settings=settings,
             identity=identity,
             stops=stops,
+            started_at=started_at,
         )
         self._closing = Closing(self._parts)
 

@@ -13,6 +13,7 @@ from stackhold.runs.lock import RunLock
 from stackhold.runs.run_file import RunFileKeeper
 
 if TYPE_CHECKING:
+    from stackhold.model.instant import BootInstant
     from stackhold.model.run import RunIdentity
     from stackhold.ports.clock import Clock
     from stackhold.ports.reporter import Reporter
@@ -50,11 +51,12 @@ class RunParts:
         settings: RunSettings,
         identity: RunIdentity,
         stops: Stops,
+        started_at: BootInstant | None = None,
     ) -> RunParts:
-        """The parts of a new run; its deadline counts from here."""
+        """The parts of a new run; its deadline counts from `started_at`, by default from here."""
         keys = Keys(prefix, identity.stack, identity.region)
         lock = RunLock(store=store, keys=keys, clock=clock, threads=threads, settings=settings, identity=identity)
-        control = Control(clock=clock, settings=settings, stops=stops)
+        control = Control(clock=clock, settings=settings, stops=stops, started_at=started_at)
         return cls(
             store=store,
             keys=keys,
