@@ -19,6 +19,8 @@ PREVIOUS_PARAMETERS = "previousParameters"
 LEFTOVER = "leftover"
 """A field of a DELETE, in its `extra`: true when the deleted was the old one of a replacement, or had been left over
 by an earlier run, so that its logical id stood for another resource, or for none."""
+RETAINED = "retained"
+"""A field of a DELETE, in its `extra`: true when a policy kept the resource, and only the record let go of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,15 @@ back only what it depends on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from stackhold.engines.cloudformation.attempt import Attempt, Verb
+from stackhold.engines.cloudformation.attempt import Attempt, Verb, journal_operation
 from stackhold.engines.cloudformation.walk import near_needs, turned, walk
 from stackhold.errors import OutcomeUnknown, ResourceFailed
 from stackhold.model.events import EventKind
 from stackhold.model.ids import LogicalId, PhysicalId
+from stackhold.model.journal import RETAINED
 from stackhold.model.record import AddPendingDelete, DropPendingDelete, DropResource, PendingDelete
 from stackhold.model.run import IntentState
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from stackhold.engines.cloudformation.bench import Bench
     from stackhold.engines.cloudformation.walk import Crew
+    from stackhold.model.journal import JournalOperation
     from stackhold.model.record import RecordChange, ResourceRecord
 
 Key = tuple[LogicalId, PhysicalId]
@@ -58,6 +60,12 @@ class Removed:
     untouched: set[Key] = field(default_factory=set)
     """Those among `left` that were never tried, because the run stops."""
     first_error: str = ""
+
+    def operations(self) -> tuple[JournalOperation, ...]:
+        """What was done, for the journal: deleted, or only let go of by the record."""
+        deleted = tuple(journal_operation(attempt) for attempt in self.attempts)
+        kept = (Attempt(one.logical_id, None, before=one.resource, verb=Verb.DELETE) for one in self.kept)
+        return (*deleted, *(replace(journal_operation(attempt), extra={RETAINED: True}) for attempt in kept))
 
 
 class _CleanUp:

@@ -154,7 +154,7 @@ class DeployExecution:
         return WorkResult(
             outcome=Outcome.SUCCEEDED if is_done else Outcome.FAILED,
             exit_code=ExitCode.DONE if is_done else ExitCode.PARTLY,
-            done=(*self._done(), *(journal_operation(attempt) for attempt in removed.attempts)),
+            done=(*self._done(), *removed.operations()),
             settled=not removed.untouched,
             exports=self._changed_exports(),
             summary=self._summary(removed=removed),
@@ -346,7 +346,7 @@ class DestroyExecution:
         return WorkResult(
             outcome=Outcome.SUCCEEDED if is_done else Outcome.FAILED,
             exit_code=ExitCode.DONE if is_done else ExitCode.PARTLY,
-            done=tuple(journal_operation(attempt) for attempt in removed.attempts),
+            done=removed.operations(),
             settled=is_done,
             record_gone=is_done,
             exports={} if self._record.outputs and is_done else None,

@@ -10,9 +10,11 @@ from stackhold.engines.cloudformation.refusals import explicit_name
 from stackhold.model.run import Intent, IntentKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackhold.engines.cloudformation.route import Native
     from stackhold.engines.cloudformation.values import Props
-    from stackhold.model.ids import Region
+    from stackhold.model.ids import LogicalId, Region, TypeName
     from stackhold.model.run import RunIdentity
 
 _MAKING = frozenset({Action.CREATE, Action.REPLACE, Action.MAY_REPLACE})
@@ -31,7 +33,17 @@ def intents_for(
     for change in plan.changes.values():
         if change.action in _MAKING:
             properties = plan.resolved.get(change.logical_id, {})
-            found.append(_create(change, properties, identity, account=account, region=region, native=native))
+            found.append(
+                create_intent(
+                    change.logical_id,
+                    change.type,
+                    properties,
+                    identity,
+                    account=account,
+                    region=region,
+                    native=native,
+                )
+            )
         if (kind := _kind_for_old(change)) is not None:
             found.append(
                 Intent(
@@ -76,43 +88,42 @@ def _step(logical_id: str, type_name: str, action: Action) -> dict[str, Any]:
     return {"logicalId": logical_id, "type": type_name, "operation": action.value}
 
 
-def _create(
-    change: ResourceChange, properties: Props, identity: RunIdentity, *, account: str, region: Region, native: Native
+def create_intent(
+    logical_id: LogicalId,
+    type_name: TypeName,
+    properties: Props,
+    identity: RunIdentity,
+    *,
+    account: str,
+    region: Region,
+    native: Native,
 ) -> Intent:
+    """The intent of a create: the name, token and tags that it will be sent with."""
+    place: dict[str, Any] = {
+        "account": account,
+        "region": region,
+        "stack": identity.stack,
+        "logical_id": logical_id,
+        "run_id": identity.run_id,
+    }
     return Intent(
-        logical_id=change.logical_id,
-        type=change.type,
+        logical_id=logical_id,
+        type=type_name,
         kind=IntentKind.CREATE,
         run_id=identity.run_id,
-        name=_name(change, properties, identity, account=account, region=region, native=native),
-        token=token_for(
-            account=account,
-            region=region,
-            stack=identity.stack,
-            logical_id=change.logical_id,
-            run_id=identity.run_id,
-        ),
-        tags=ownership_tags(identity.stack, region, identity.run_id, change.logical_id),
+        name=_name(type_name, properties, place, native=native),
+        token=token_for(**place),
+        tags=ownership_tags(identity.stack, region, identity.run_id, logical_id),
     )
 
 
-def _name(
-    change: ResourceChange, properties: Props, identity: RunIdentity, *, account: str, region: Region, native: Native
-) -> str | None:
+def _name(type_name: TypeName, properties: Props, place: Mapping[str, Any], *, native: Native) -> str | None:
     """The name a create will carry; None where there is none, or it is known only after apply."""
-    handler = native(change.type)
+    handler = native(type_name)
     rule = handler.name_rule if handler else None
     if rule is None or rule.property in properties:
-        return explicit_name(change.type, properties, native=native)
-    return physical_name(
-        rule,
-        properties,
-        account=account,
-        region=region,
-        stack=identity.stack,
-        logical_id=change.logical_id,
-        run_id=identity.run_id,
-    )
+        return explicit_name(type_name, properties, native=native)
+    return physical_name(rule, properties, **place)
 
 
 def _kind_for_old(change: ResourceChange) -> IntentKind | None:
