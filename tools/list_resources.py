@@ -5,23 +5,30 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from stackhold.engines.cloudformation.resources.handler import FoundBy
 from stackhold.engines.cloudformation.resources.registry import handler_for, native_types
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "resources.md"
 _FOUND_BY = {
-    "name": "its name",
-    "token": "a client token, or tags",
-    "tag": "tags only",
-    "child": "its parent",
-    "nothing": "not at all",
+    FoundBy.NAME: "its name, if the tags are ours or nobody else can have the name",
+    FoundBy.TOKEN: "its tags; a client token keeps a second send from making a second one",
+    FoundBy.TAG: "its tags alone; a twin that lands late is removed",
+    FoundBy.CHILD: "its place",
+    FoundBy.NOTHING: "nothing: it is named, with the command that looks for it",
 }
 _HEAD = """# Resource types with a native handler
 
-Made by `make docs` from the handlers. *Found again by*: how a create whose answer was lost can be told to have
-happened. *Holds data*: a plan that replaces or deletes it is asked about.
+Made by `make docs` from the handlers. *Found again by*: how the next run tells whether a create happened whose answer
+nobody heard, and takes on what it made. *Place*: the properties that say where to look. *Holds data*: a plan that
+replaces or deletes it is asked about.
 
-| Type | Found again by | Name of up to | Holds data |
-|---|---|---|---|
+| Type | Found again by | Place | Name of up to | Holds data |
+|---|---|---|---|---|
+"""
+_FOOT = """
+Every other type goes through Cloud Control: found again by its identifier where the template names all of it, else by its
+tags among all of its type. One that takes no tags and whose identifier AWS chooses cannot be found; the run names it with the command that
+looks for it.
 """
 
 
@@ -33,10 +40,15 @@ def page() -> str:
         assert handler is not None
         rule = handler.name_rule
         length = f"{rule.limit} characters" if rule else ""
-        rows.append(
-            f"| `{name}` | {_FOUND_BY[handler.found_by.value]} | {length} | {'yes' if handler.is_stateful else ''} |"
-        )
-    return _HEAD + "\n".join(rows) + "\n"
+        place = ", ".join(_shown(handler.where))
+        holds = "yes" if handler.is_stateful else ""
+        rows.append(f"| `{name}` | {_FOUND_BY[handler.found_by]} | {place} | {length} | {holds} |")
+    return _HEAD + "\n".join(rows) + "\n" + _FOOT
+
+
+def _shown(where: tuple[str, ...]) -> list[str]:
+    """The first few: a route's place has a property per kind of target."""
+    return [f"`{each}`" for each in where[:4]] + (["…"] if len(where) > 4 else [])
 
 
 def main() -> int:

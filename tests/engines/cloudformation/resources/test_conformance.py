@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stackhold.engines.cloudformation.resources.handler import FoundBy, Settle
+from stackhold.engines.cloudformation.resources import finding
+from stackhold.engines.cloudformation.resources.handler import FoundBy, Lost, Settle
 from stackhold.engines.cloudformation.resources.registry import handler_for, native_types
 from stackhold.model.ids import TypeName
 
@@ -77,6 +78,22 @@ class Life:
             name = properties.get(rule.property, made_up)
         return self.world.want(properties, name=name, **more)
 
+    def lost(self, **more: Any) -> Lost:
+        """What a run file would know of this resource's create."""
+        want = self.want(self.properties)
+        fields: dict[str, Any] = {
+            "logical_id": want.logical_id,
+            "name": want.name,
+            "is_own_name": "Ownership" in self.blind,
+            "tags": want.tags,
+            "place": self.handler.place(self.properties),
+            "stack": frozenset(_texts(dict(self.given))),
+        }
+        return Lost(**{**fields, **more})
+
+    def find(self, **more: Any) -> PhysicalId | None:
+        return self.handler.find(self.world.context, self.lost(**more))
+
     def create(self) -> Made:
         made = self.handler.create(self.world.context, self.want(self.properties))
         self.settle(made, self.properties)
@@ -124,6 +141,15 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, list):
         return sorted((_comparable(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
     return value
+
+
+def _texts(value: Any) -> Iterable[str]:
+    """Every text in what was prepared."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 def _foreign_keys(tags: Any) -> list[str]:
@@ -226,6 +252,50 @@ def test_a_create_that_finds_its_own_resource_takes_it_on(world: World, sample: 
     assert again.physical_id == first.physical_id
     assert life.count() == 1
     life.assert_shows(life.seen(again.physical_id, life.properties), life.properties)
+
+
+@pytest.mark.parametrize(("world", "sample"), CASES, indirect=["world"])
+def test_a_create_that_nobody_heard_of_is_found_again(world: World, sample: Sample) -> None:
+    life = Life(world, sample)
+    assert life.find() is None
+    made = life.create()
+    assert life.find() == made.physical_id
+    assert life.find(known=frozenset({made.physical_id})) is None
+    life.handler.delete(world.context, made.physical_id, life.properties)
+    assert life.find() is None
+
+
+@pytest.mark.parametrize(("world", "sample"), TAGGED, indirect=["world"])
+def test_what_another_run_made_is_never_taken_for_ours(world: World, sample: Sample) -> None:
+    life = Life(world, sample)
+    life.create()
+    assert life.find(tags=life.want(life.properties, run="run-2").tags, stack=frozenset()) is None
+
+
+@pytest.mark.parametrize(("world", "sample"), FIRST_CASES, indirect=["world"])
+def test_what_was_found_can_be_read_by_place_and_names_and_brought_to_what_is_asked(
+    world: World, sample: Sample
+) -> None:
+    life = Life(world, sample)
+    made = life.create()
+    seen = finding.read_found(
+        life.handler, world.context, made.physical_id, names=life.properties, place=life.handler.place(life.properties)
+    )
+    assert seen is not None
+    life.update(made.physical_id, {}, life.properties)
+    life.assert_shows(life.seen(made.physical_id, life.properties), life.properties)
+    kept = {name: value for name, value in seen.properties.items() if name in life.properties}
+    life.handler.delete(world.context, made.physical_id, kept)
+    assert life.count() == 0
+
+
+@pytest.mark.parametrize("type_name", native_types())
+def test_what_is_stored_to_find_a_resource_holds_no_url(type_name: TypeName) -> None:
+    handler = handler_for(type_name)
+    assert handler is not None
+    secret = "https://user:secret@example.com/"
+    place = handler.place(dict.fromkeys(handler.properties - set(handler.where) - {"Policies"}, secret))
+    assert "secret" not in str(place)
 
 
 @pytest.mark.parametrize("type_name", native_types())

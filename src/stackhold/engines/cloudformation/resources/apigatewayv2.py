@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stackhold.engines.cloudformation.resources import apigatewayv2_calls as calls
-from stackhold.engines.cloudformation.resources import tags
+from stackhold.engines.cloudformation.resources import finding, tags
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen
 from stackhold.engines.cloudformation.resources.shapes import chosen, differing, like
@@ -21,7 +21,7 @@ from stackhold.ports.aws import Resend
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 
@@ -70,6 +70,10 @@ class Api(Handler):
             api = found
         seen = {**_api_seen(api, want.properties), "Tags": tags.visible(tags.of_template(want))}
         return Made(PhysicalId(api["ApiId"]), _api_attributes(ctx, api), observed=seen)
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The API with our tags. The list cannot be filtered, so all of it is read."""
+        return finding.tagged(lost, calls.items(ctx, "GetApis", {}), key="ApiId")
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
         """One call."""
@@ -140,6 +144,8 @@ class Stage(Handler):
     )
     properties: ClassVar[frozenset[str]] = _sent | {"ApiId", "StageName", "Tags"}
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("ApiId", "StageName")
+    scope: ClassVar[tuple[str, ...]] = ("ApiId",)
     defaults: ClassVar[Mapping[str, Any]] = {
         "AccessLogSettings": {},
         "AutoDeploy": False,
@@ -175,6 +181,14 @@ class Stage(Handler):
             return self.update(ctx, physical_id, {}, want)
         seen = {**self._seen(made, new["ApiId"], new), "Tags": tags.visible(tags.of_template(want))}
         return Made(physical_id, observed=seen)
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The stage of that name in the stack's own API; in another one only with our tags."""
+        api, name = lost.place["ApiId"], PhysicalId(str(lost.place["StageName"]))
+        there = calls.get(ctx, "GetStage", ApiId=api, StageName=name)
+        if there is None or name in lost.known:
+            return None
+        return name if api in lost.stack or tags.are_ours(there.get("Tags"), lost) else None
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
         """One call."""

@@ -44,6 +44,16 @@ def items(ctx: Context, operation: str, params: Mapping[str, Any]) -> Iterator[d
         yield from page.get("Items", [])
 
 
+def children(ctx: Context, operation: str, api_id: str) -> list[dict[str, Any]]:
+    """What a list call gives of an API's children; nothing when the API is gone."""
+    try:
+        return list(items(ctx, operation, {"ApiId": api_id}))
+    except AwsError as refused:
+        if refused.code == GONE:
+            return []
+        raise
+
+
 def look(ctx: Context, find: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
     """Look several times: what was sent may land a little later."""
     for attempt in range(_LOOKS):

@@ -1,7 +1,7 @@
 """API Gateway integrations and routes: what an API does with a request.
 
-Integrations have no mark of their own at all, so a create of one is never sent twice and never looked for. A route
-is unique by its key within its API.
+Integrations have no mark of their own at all, so a create of one is never sent twice; a lost one is looked for by what
+it does, among those of its API that nothing else accounts for. A route is unique by its key within its API.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stackhold.engines.cloudformation.resources import apigatewayv2_calls as calls
+from stackhold.engines.cloudformation.resources import finding
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen
 from stackhold.engines.cloudformation.resources.shapes import chosen, differing, like
-from stackhold.errors import AwsError, OutcomeUnknown
+from stackhold.errors import AwsError, OutcomeUnknown, ResourceFailed
 from stackhold.model.ids import PhysicalId, TypeName
 from stackhold.ports.aws import Resend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 
@@ -50,6 +51,7 @@ class Integration(Handler):
     )
     properties: ClassVar[frozenset[str]] = _sent | {"ApiId"}
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("ApiId", "IntegrationType", "IntegrationMethod", "IntegrationSubtype")
     defaults: ClassVar[Mapping[str, Any]] = {
         "ConnectionType": "INTERNET",
         "CredentialsArn": "",
@@ -73,6 +75,22 @@ class Integration(Handler):
             {"IntegrationId": physical_id},
             observed=self._seen(made, want.properties["ApiId"], want.properties),
         )
+
+    def place(self, properties: Props) -> Props:
+        """Its API, and what it does, which is all that tells it from others."""
+        return {**super().place(properties), **finding.discreet(properties, "IntegrationUri")}
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """One of its API that does the same and that nothing else accounts for. Equal ones are as good as each
+        other. In an API that is not the stack's it could be anybody's."""
+        if lost.place["ApiId"] not in lost.stack:
+            raise ResourceFailed("an integration in an API of somebody else has nothing to be told by")
+        for item in calls.children(ctx, "GetIntegrations", lost.place["ApiId"]):
+            physical_id = PhysicalId(item["IntegrationId"])
+            names = ("IntegrationType", "IntegrationMethod", "IntegrationSubtype", "IntegrationUri")
+            if physical_id not in lost.known and all(finding.fits(lost.place, name, item.get(name)) for name in names):
+                return physical_id
+        return None
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
         """One call."""
@@ -142,6 +160,7 @@ class Route(Handler):
     )
     properties: ClassVar[frozenset[str]] = _sent | {"ApiId"}
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("ApiId", "RouteKey")
     defaults: ClassVar[Mapping[str, Any]] = {
         "ApiKeyRequired": False,
         "AuthorizationScopes": [],
@@ -167,6 +186,17 @@ class Route(Handler):
             made = found
         physical_id = PhysicalId(made["RouteId"])
         return Made(physical_id, {"RouteId": physical_id}, observed=self._seen(made, new["ApiId"], new))
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The route of that key. In an API that is not the stack's it could be anybody's."""
+        found = [
+            PhysicalId(item["RouteId"])
+            for item in calls.children(ctx, "GetRoutes", lost.place["ApiId"])
+            if item.get("RouteKey") == lost.place["RouteKey"] and item["RouteId"] not in lost.known
+        ]
+        if found and lost.place["ApiId"] not in lost.stack:
+            raise ResourceFailed("a route in an API of somebody else has nothing to be told by")
+        return found[0] if found else None
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
         """One call."""

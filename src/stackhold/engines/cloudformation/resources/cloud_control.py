@@ -21,7 +21,7 @@ from stackhold.engines.cloudformation.resources.cloud_control_model import (
     properties_of,
     tag_shape,
 )
-from stackhold.engines.cloudformation.resources.handler import Context, FoundBy, Handler, Made, Seen, Want
+from stackhold.engines.cloudformation.resources.handler import Context, FoundBy, Handler, Lost, Made, Seen, Want
 from stackhold.engines.cloudformation.resources.polling import wait_visible
 from stackhold.engines.cloudformation.schema import schema_for
 from stackhold.errors import AwsError, OutcomeUnknown, ResourceFailed
@@ -29,13 +29,15 @@ from stackhold.model.ids import PhysicalId, TypeName
 from stackhold.model.instant import HOUR, MINUTE, SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import ClassVar
 
     from stackhold.engines.cloudformation.values import Props
 
 _SERVICE: Final = "cloudcontrol"
 _GONE: Final = "ResourceNotFoundException"
+_NOT_LISTED: Final = frozenset({"UnsupportedActionException", "InvalidRequestException", "GeneralServiceException"})
+"""How ListResources says that a type cannot be listed, or not without more than its name."""
 _FIRST_POLL_MS: Final = 250
 _LONGEST_POLL_MS: Final = 5 * SECOND
 _LONGEST_ADVISED_MS: Final = 30 * SECOND
@@ -93,6 +95,7 @@ class CloudControl(Handler):
         self._shape = shape or tag_shape(schema)
         self.type = type_name  # type: ignore[misc]  # one class serves every type
         self.properties = frozenset(schema.properties.names if schema else ())  # type: ignore[misc]  # likewise
+        self.where = tuple(pointer[0] for pointer in schema.primary_id) if schema else ()  # type: ignore[misc]  # likewise
         self.is_stateful = type_name in _STATEFUL  # type: ignore[misc]  # likewise
 
     def create(self, ctx: Context, want: Want) -> Made:
@@ -131,6 +134,36 @@ class CloudControl(Handler):
         except AwsError as error:
             if error.code not in (_GONE, "NotFound"):
                 raise
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """By the identifier, where the template names all of it; else among all of the type, by our tags."""
+        parts = [str(lost.place[name]) for name in self.where if isinstance(lost.place.get(name), str)]
+        if parts and len(parts) == len(self.where):
+            identifier = PhysicalId("|".join(parts))
+            return identifier if identifier not in lost.known and self._is_lost(ctx, identifier, lost) else None
+        if self._shape is None:
+            raise ResourceFailed(f"{self.type} takes no tags, and its identifier is AWS's to choose")
+        return next((each for each in self._listed(ctx, lost) if self._is_lost(ctx, each, lost)), None)
+
+    def _listed(self, ctx: Context, lost: Lost) -> Iterator[PhysicalId]:
+        """The identifiers of all of this type that nothing accounts for."""
+        try:
+            for page in ctx.aws.pages(_SERVICE, "ListResources", {"TypeName": self.type}):
+                for item in page.get("ResourceDescriptions") or ():
+                    if item["Identifier"] not in lost.known:
+                        yield PhysicalId(item["Identifier"])
+        except AwsError as error:
+            if error.code not in _NOT_LISTED:
+                raise
+            raise ResourceFailed(f"Cloud Control cannot list {self.type}: {error.reason}") from error
+
+    def _is_lost(self, ctx: Context, identifier: PhysicalId, lost: Lost) -> bool:
+        model = self._look(ctx, identifier)
+        if model is None:
+            return False
+        if self._shape is None:
+            raise ResourceFailed(f"{self.type} {identifier} exists, takes no tags, and could be anybody's")
+        return tags.are_ours(model.get(self._shape.property), lost)
 
     def _made(self, identifier: PhysicalId, model: Props) -> Made:
         return Made(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stackhold.engines.cloudformation.resources import tags
+from stackhold.engines.cloudformation.resources import finding, tags
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
 from stackhold.engines.cloudformation.resources.dynamodb_updates import next_update
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen, Settle
@@ -21,7 +21,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = "ResourceNotFoundException"
@@ -141,6 +141,13 @@ class Table(Handler):
         except AwsError as refused:
             if refused.code != _GONE:
                 raise
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The table of that name, unless it is dying."""
+        table = _describe(ctx, lost.name)
+        if table is None or table.get("TableStatus") == "DELETING":
+            return None
+        return finding.named(lost, lost.name, _tags_of(ctx, table["TableArn"]))
 
     def settled(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> tuple[Settle, Made | None]:
         """Active, and so are its indexes."""
@@ -338,7 +345,7 @@ def _time_to_live_seen(ctx: Context, name: str) -> dict[str, Any]:
 
 def _as_declared_when_off(declared: Mapping[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     """The service forgets the attribute of what is off; a template may still name it."""
-    return now if now["Enabled"] or declared.get("Enabled") else dict(declared)
+    return now if now["Enabled"] or declared.get("Enabled") or not declared else dict(declared)
 
 
 def _backups(ctx: Context, name: str, old: Props, new: Props) -> None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from stackhold.engines.cloudformation.names import RUN_TAG
+from stackhold.engines.cloudformation.resources import finding
 from stackhold.engines.cloudformation.resources.polling import wait_visible
 from stackhold.errors import AwsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost
+    from stackhold.model.ids import PhysicalId
 
 _VALUES_PER_FILTER: Final = 200
 
@@ -54,6 +57,24 @@ def describe_by_id(
     wanted = set(ids)
     found = describe(ctx, operation, member, filters={filter_name: wanted}, parameter=parameter, by_pages=by_pages)
     return {item[key]: item for item in found if item.get(key) in wanted}
+
+
+def find_tagged(
+    ctx: Context,
+    lost: Lost,
+    operation: str,
+    member: str,
+    *,
+    key: str,
+    gone: Iterable[str] = (),
+    parameter: str = "Filters",
+    by_pages: bool = True,
+) -> PhysicalId | None:
+    """What carries our tags; those in a state of `gone` are only still listed."""
+    run = lost.tags.get(RUN_TAG, "")
+    found = describe(ctx, operation, member, filters={f"tag:{RUN_TAG}": [run]}, parameter=parameter, by_pages=by_pages)
+    ended = frozenset(gone)
+    return finding.tagged(lost, (item for item in found if str(item.get("State")).lower() not in ended), key=key)
 
 
 def call_unless_gone(ctx: Context, operation: str, params: Mapping[str, Any], *, gone: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stackhold.engines.cloudformation.resources import documents, ec2_tags, tags
-from stackhold.engines.cloudformation.resources.ec2_calls import describe
+from stackhold.engines.cloudformation.resources.ec2_calls import describe, find_tagged
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen, Settle
 from stackhold.engines.cloudformation.resources.polling import wait_for
 from stackhold.errors import AwsError, ResourceFailed
@@ -19,7 +19,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = frozenset({"InvalidVpcEndpoint.NotFound", "InvalidVpcEndpointId.NotFound"})
@@ -55,6 +55,7 @@ class VpcEndpoint(Handler):
     type: ClassVar[TypeName] = TypeName("AWS::EC2::VPCEndpoint")
     properties: ClassVar[frozenset[str]] = frozenset({*_AT_CREATE, "PolicyDocument", "Tags"})
     found_by: ClassVar[FoundBy] = FoundBy.TOKEN
+    where: ClassVar[tuple[str, ...]] = ("VpcId",)
     defaults: ClassVar[Mapping[str, Any]] = {
         "PrivateDnsEnabled": False,
         "RouteTableIds": [],
@@ -99,6 +100,10 @@ class VpcEndpoint(Handler):
             if is_it and _state(endpoint) not in _FAILED and tags.are_ours(endpoint.get("Tags"), want):
                 return endpoint
         raise refused
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """By its tags."""
+        return find_tagged(ctx, lost, "DescribeVpcEndpoints", "VpcEndpoints", key="VpcEndpointId", gone=_FAILED)
 
     def settled(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> tuple[Settle, Made | None]:
         """Available, or waiting for whoever runs the service to accept it."""

@@ -14,6 +14,7 @@ from stackhold.engines.cloudformation.resources.ec2_calls import (
     call_unless_gone,
     describe,
     describe_by_id,
+    find_tagged,
 )
 from stackhold.engines.cloudformation.resources.ec2_endpoints import VpcEndpoint
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen, Settle
@@ -25,7 +26,7 @@ from stackhold.ports.aws import Resend
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 __all__ = ["Eip", "NatGateway", "VpcEndpoint"]
@@ -80,6 +81,10 @@ class Eip(Handler):
         return {
             PhysicalId(key): Seen(self._shape(address), _address_attributes(address)) for key, address in found.items()
         }
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """By its tags."""
+        return find_tagged(ctx, lost, "DescribeAddresses", "Addresses", key="AllocationId", by_pages=False)
 
     def _find(self, ctx: Context, physical_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Addresses by the physical ids asked for, which may be allocations, public addresses, or `both|both`."""
@@ -189,6 +194,13 @@ class NatGateway(Handler):
             return Settle.PENDING, None
         why = f"{nat.get('FailureCode') or 'no code'}: {nat.get('FailureMessage') or 'no reason given'}"
         raise ResourceFailed(f"NAT gateway {physical_id} is {state} ({why})")
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """By its tags. A deleted or failed one stays listed with them for an hour."""
+        gone = ("deleted", "deleting", "failed")
+        return find_tagged(
+            ctx, lost, "DescribeNatGateways", "NatGateways", key="NatGatewayId", gone=gone, parameter="Filter"
+        )
 
     def _find(self, ctx: Context, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         return describe_by_id(

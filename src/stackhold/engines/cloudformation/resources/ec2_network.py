@@ -15,6 +15,7 @@ from stackhold.engines.cloudformation.resources.ec2_calls import (
     call_unless_gone,
     describe,
     describe_by_id,
+    find_tagged,
     ipv6_blocks,
 )
 from stackhold.engines.cloudformation.resources.ec2_subnets import Subnet
@@ -26,7 +27,7 @@ from stackhold.ports.aws import Resend
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 __all__ = ["InternetGateway", "Subnet", "Vpc", "VpcGatewayAttachment"]
@@ -91,6 +92,10 @@ class Vpc(Handler):
         found = self._find(ctx, [physical_id])
         is_available = physical_id in found and found[physical_id].get("State") == "available"
         return (Settle.DONE if is_available else Settle.PENDING), None
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """By its tags."""
+        return find_tagged(ctx, lost, "DescribeVpcs", "Vpcs", key="VpcId")
 
     def _find(self, ctx: Context, ids: Any) -> dict[str, dict[str, Any]]:
         return describe_by_id(ctx, "DescribeVpcs", "Vpcs", key="VpcId", filter_name="vpc-id", ids=ids)
@@ -192,6 +197,10 @@ class InternetGateway(Handler):
         observed = {"Tags": tags.visible_list(tags.of_template(want))}
         return Made(physical_id, {"InternetGatewayId": str(physical_id)}, observed=observed)
 
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """By its tags."""
+        return find_tagged(ctx, lost, "DescribeInternetGateways", "InternetGateways", key="InternetGatewayId")
+
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
         """Its tags."""
         return self.read_many(ctx, {physical_id: properties}).get(physical_id)
@@ -232,6 +241,7 @@ class VpcGatewayAttachment(Handler):
     type: ClassVar[TypeName] = TypeName("AWS::EC2::VPCGatewayAttachment")
     properties: ClassVar[frozenset[str]] = frozenset({"InternetGatewayId", "VpcId", "VpnGatewayId"})
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("InternetGatewayId", "VpcId", "VpnGatewayId")
 
     def create(self, ctx: Context, want: Want) -> Made:
         """Attach; what is attached to this very VPC already is as wanted."""
@@ -248,6 +258,14 @@ class VpcGatewayAttachment(Handler):
         observed = {name: value for name, value in properties.items() if name in self.properties}
         attributes = {"AttachmentType": _kind(properties)}
         return Made(physical_id, attributes, is_settled=is_settled, observed=observed)
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """Whether this very gateway is attached to this VPC."""
+        name = "InternetGatewayId" if lost.place.get("InternetGatewayId") else "VpnGatewayId"
+        physical_id = PhysicalId(f"{_kind(lost.place)}|{lost.place['VpcId']}")
+        seen = self.read(ctx, physical_id, lost.place)
+        is_it = seen is not None and seen.properties[name] == lost.place[name]
+        return physical_id if is_it and physical_id not in lost.known else None
 
     def _attach_internet(self, ctx: Context, gateway: str, vpc: str) -> None:
         try:

@@ -10,7 +10,7 @@ import ipaddress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stackhold.engines.cloudformation.resources import ec2_tags, tags
-from stackhold.engines.cloudformation.resources.ec2_calls import call_unless_gone, describe, describe_by_id
+from stackhold.engines.cloudformation.resources.ec2_calls import call_unless_gone, describe, describe_by_id, find_tagged
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen, Settle
 from stackhold.errors import AwsError, ResourceFailed
 from stackhold.model.ids import PhysicalId, TypeName
@@ -18,7 +18,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _NO_TABLE: Final = "InvalidRouteTableID.NotFound"
@@ -49,6 +49,10 @@ class RouteTable(Handler):
         physical_id = PhysicalId(table["RouteTableId"])
         observed = {"VpcId": table["VpcId"], "Tags": tags.visible_list(tags.of_template(want))}
         return Made(physical_id, {"RouteTableId": str(physical_id)}, observed=observed)
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """By its tags."""
+        return find_tagged(ctx, lost, "DescribeRouteTables", "RouteTables", key="RouteTableId")
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
         """Its VPC and tags."""
@@ -96,6 +100,7 @@ class Route(Handler):
     type: ClassVar[TypeName] = TypeName("AWS::EC2::Route")
     properties: ClassVar[frozenset[str]] = frozenset({*_DESTINATIONS, *_TARGETS, "RouteTableId"})
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("RouteTableId", *_DESTINATIONS, *_TARGETS)
 
     def create(self, ctx: Context, want: Want) -> Made:
         """One call; a route of that destination with that very target is as wanted."""
@@ -112,6 +117,16 @@ class Route(Handler):
                     "route", f"{table} to {destination}", service="ec2", operation="CreateRoute", code=error.code
                 ) from error
         return Made(PhysicalId(f"{table}|{destination}"), _route_attributes(properties), observed=_sent(properties))
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The table's route to this destination. In a table that is not the stack's only one to this very target."""
+        table = str(lost.place["RouteTableId"])
+        there = _route_to(_tables(ctx, [table]).get(table, {}), lost.place)
+        physical_id = PhysicalId(f"{table}|{_destination(lost.place)}")
+        if there is None or physical_id in lost.known or there.get("GatewayId") == "local":
+            return None
+        is_ours = table in lost.stack or _target(there, lost.place) == _target(lost.place, lost.place)
+        return physical_id if is_ours else None
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
         """The route to this destination."""
@@ -198,6 +213,7 @@ class SubnetRouteTableAssociation(Handler):
     type: ClassVar[TypeName] = TypeName("AWS::EC2::SubnetRouteTableAssociation")
     properties: ClassVar[frozenset[str]] = frozenset({"RouteTableId", "SubnetId"})
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("RouteTableId", "SubnetId")
 
     def create(self, ctx: Context, want: Want) -> Made:
         """One call; a subnet that uses this very table already is as wanted."""
@@ -225,6 +241,14 @@ class SubnetRouteTableAssociation(Handler):
             operation="AssociateRouteTable",
             code=refused.code,
         ) from refused
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The subnet's association with this table."""
+        for name, association in _associations(ctx, [str(lost.place["SubnetId"])]).items():
+            physical_id = PhysicalId(name)
+            if association["RouteTableId"] == lost.place["RouteTableId"] and physical_id not in lost.known:
+                return physical_id
+        return None
 
     def settled(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> tuple[Settle, Made | None]:
         """Associated."""

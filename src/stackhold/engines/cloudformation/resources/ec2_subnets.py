@@ -15,6 +15,7 @@ from stackhold.engines.cloudformation.resources.ec2_calls import (
     call_unless_gone,
     describe,
     describe_by_id,
+    find_tagged,
     ipv6_blocks,
 )
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen, Settle
@@ -26,7 +27,7 @@ from stackhold.ports.aws import Resend
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = "InvalidSubnetID.NotFound"
@@ -99,6 +100,10 @@ class Subnet(Handler):
         raise tags.foreign(
             "subnet", f"{block} of {vpc}", service="ec2", operation="CreateSubnet", code=refused.code
         ) from refused
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """By its tags."""
+        return find_tagged(ctx, lost, "DescribeSubnets", "Subnets", key="SubnetId")
 
     def _change_attributes(self, ctx: Context, subnet: str, old: Props, new: Props) -> None:
         """One call per attribute that differs; each may be made again."""

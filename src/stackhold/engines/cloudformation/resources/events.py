@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stackhold.engines.cloudformation.resources import documents, tags
+from stackhold.engines.cloudformation.resources import documents, finding, tags
 from stackhold.engines.cloudformation.resources.events_targets import from_api, to_api
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
 from stackhold.errors import AwsError
@@ -18,7 +18,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = "ResourceNotFoundException"
@@ -36,6 +36,7 @@ class Rule(Handler):
     )
     name_rule: ClassVar[NameRule | None] = NameRule(property="Name", limit=64)
     found_by: ClassVar[FoundBy] = FoundBy.NAME
+    where: ClassVar[tuple[str, ...]] = ("EventBusName",)
     defaults: ClassVar[Mapping[str, Any]] = {
         "Description": "",
         "EventBusName": _DEFAULT_BUS,
@@ -79,6 +80,18 @@ class Rule(Handler):
             raise tags.foreign(
                 "rule", want.name, service="events", operation="PutRule", code="ResourceAlreadyExistsException"
             )
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The rule of that name on its bus."""
+        try:
+            arn = ctx.aws.call(
+                "events", "DescribeRule", {"Name": lost.name, **_bus(lost.place.get("EventBusName") or "")}
+            )["Arn"]
+            return finding.named(lost, arn, _tags(ctx, arn) or {})
+        except AwsError as error:
+            if error.code == _GONE:
+                return None
+            raise
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
         """The rule, its targets and its tags: a call each."""

@@ -2,7 +2,8 @@
 
 A handler turns resolved properties into API calls and API answers into properties. It decides nothing about
 order, policies or records. Every call after the first create call must be repeatable, since going on after a
-crash runs them all again.
+crash runs them all again. `find` looks for what a create made whose answer nobody heard: it changes nothing and
+takes nothing for ours that could be somebody else's.
 
 To add a type: write the class in the service's file, name it in `registry.py`, add a sample to
 `tests/engines/cloudformation/resources/samples.py` (the conformance suite runs it); see docs/how-to/add-a-handler.md.
@@ -14,21 +15,28 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from stackhold.errors import ResourceFailed
+from stackhold.model.ids import PhysicalId
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stackhold.engines.cloudformation.values import Props
-    from stackhold.model.ids import LogicalId, PhysicalId, Region, StackName, TypeName
+    from stackhold.model.ids import LogicalId, Region, StackName, TypeName
     from stackhold.ports.aws import Aws
 
 
 class FoundBy(Enum):
-    """How a create in flight is found again (spec 6)."""
+    """How a create in flight is found again."""
 
     NAME = "name"
+    """By a name that it was sent with."""
     TOKEN = "token"
+    """By its tags; a client token keeps a second send from making a second one."""
     TAG = "tag"
+    """By its tags alone: a request that lands late makes a twin, which is looked for and removed."""
     CHILD = "child"
+    """By its one place under a parent."""
     NOTHING = "nothing"
 
 
@@ -79,6 +87,25 @@ class Want:
     """Ownership tags, to be sent with the create call beside the template's own."""
     stack_tags: Mapping[str, str] = field(default_factory=dict)
     """Below a resource's own tags."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A create that may have happened: what it was sent with, and where its result must be."""
+
+    logical_id: LogicalId
+    name: str
+    """The name it was sent with; empty for types without a name rule, and where it was not known yet."""
+    is_own_name: bool
+    """Whether that name was made for this very create, so that nobody else can have it."""
+    tags: Mapping[str, str]
+    """The ownership tags it carried."""
+    place: Props
+    """As `Handler.place` gave it, with every reference resolved."""
+    known: frozenset[PhysicalId] = frozenset()
+    """Resources of this type that are accounted for: never the answer."""
+    stack: frozenset[str] = frozenset()
+    """Every physical id that the stack has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +161,10 @@ class Handler:
     dependents_wait: ClassVar[bool] = True
     """False when dependents may start before it has settled (`--no-wait` then does not wait for it)."""
     settle_timeout_ms: ClassVar[int] = 30 * 60_000
+    where: ClassVar[tuple[str, ...]] = ()
+    """The properties that say where a resource of this type is: its parents, its key among their children."""
+    scope: ClassVar[tuple[str, ...]] = ()
+    """Those of them within which alone a physical id is unique."""
 
     def create(self, ctx: Context, want: Want) -> Made:
         """Create, with every further call that the properties need."""
@@ -162,6 +193,24 @@ class Handler:
     def settled(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> tuple[Settle, Made | None]:
         """One poll of a resource that settles slowly; with new attributes once done, if there are any."""
         return Settle.DONE, None
+
+    def place(self, properties: Props) -> Props:
+        """What `find` and a read of what it found must know of the properties. It is stored, so that nothing secret
+        may be in it: `finding.discreet` turns what may be into a digest. Values may still be expressions."""
+        return {name: properties[name] for name in self.where if properties.get(name) is not None}
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """What a create has made, if it is there and ours; the first that is not known yet. Deleted ones that are
+        still listed are not there. Raises `ResourceFailed` when nothing can tell.
+
+        As it stands, it reads by the name, if that name can only be ours.
+        """
+        if self.found_by is not FoundBy.NAME or not lost.name or not lost.is_own_name:
+            raise ResourceFailed(f"nothing tells a lost {self.type} from others")
+        physical_id = PhysicalId(lost.name)
+        if physical_id in lost.known or self.read(ctx, physical_id, lost.place) is None:
+            return None
+        return physical_id
 
     def ref(self, physical_id: PhysicalId, properties: Props, attributes: Mapping[str, Any]) -> Any:
         """What `Ref` gives; most often the physical id."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from stackhold.engines.cloudformation.resources import documents, tags
+from stackhold.engines.cloudformation.resources import documents, finding, tags
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
 from stackhold.errors import AwsError
 from stackhold.model.ids import PhysicalId, TypeName
@@ -19,7 +19,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = "NoSuchEntity"
@@ -37,7 +37,10 @@ def _gone_is_done() -> Iterator[None]:
 
 def _inline(properties: Mapping[str, Any]) -> dict[str, Any]:
     """A role's `Policies` as documents by name."""
-    return {policy["PolicyName"]: policy["PolicyDocument"] for policy in properties.get("Policies") or ()}
+    policies = properties.get("Policies")
+    if not isinstance(policies, list | tuple):
+        return {}
+    return {policy["PolicyName"]: policy["PolicyDocument"] for policy in policies}
 
 
 class Role(Handler):
@@ -105,6 +108,20 @@ class Role(Handler):
         if not tags.are_ours(role.get("Tags"), want):
             raise tags.foreign("role", want.name, service="iam", operation="CreateRole", code=refused.code) from refused
         return role
+
+    def place(self, properties: Props) -> Props:
+        """The names of its own inline policies: a read looks for these alone."""
+        return {"Policies": [{"PolicyName": name, "PolicyDocument": {}} for name in _inline(properties)]}
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The role of that name."""
+        try:
+            role = ctx.aws.call("iam", "GetRole", {"RoleName": lost.name})["Role"]
+        except AwsError as error:
+            if error.code == _GONE:
+                return None
+            raise
+        return finding.named(lost, lost.name, role.get("Tags") or [])
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
         """GetRole, its managed policies, and each inline policy that is declared."""
@@ -245,6 +262,8 @@ class Policy(Handler):
     type: ClassVar[TypeName] = TypeName("AWS::IAM::Policy")
     properties: ClassVar[frozenset[str]] = frozenset({"Groups", "PolicyDocument", "PolicyName", "Roles", "Users"})
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("PolicyName", "Roles", "Users", "Groups")
+    scope: ClassVar[tuple[str, ...]] = ("Roles", "Users", "Groups")
     defaults: ClassVar[Mapping[str, Any]] = {"Groups": [], "Roles": [], "Users": []}
 
     def create(self, ctx: Context, want: Want) -> Made:
@@ -271,6 +290,20 @@ class Policy(Handler):
             raise tags.foreign(
                 "inline policy", f"{name} of {identity}", service="iam", operation=f"Put{owner.kind}Policy"
             )
+
+    def place(self, properties: Props) -> Props:
+        """Name and owners, and what the policy says as far as that is known."""
+        return {**super().place(properties), **finding.content(properties, "PolicyDocument")}
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The policy on one of its owners. On an identity of somebody else only one that says just this is ours."""
+        name = str(lost.place["PolicyName"])
+        for owner, identity in _identities(lost.place):
+            there = _get_policy(ctx, owner, identity, name)
+            is_ours = identity in lost.stack or finding.says(lost.place, "PolicyDocument", there)
+            if there is not None and is_ours and name not in lost.known:
+                return PhysicalId(name)
+        return None
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
         """The policy on each declared owner; an owner that lacks it is left out, and any that differs shows."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stackhold.engines.cloudformation.resources import lambda_code, tags
+from stackhold.engines.cloudformation.resources import finding, lambda_code, tags
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen, Settle
 from stackhold.engines.cloudformation.resources.polling import wait_for
 from stackhold.errors import AwsError, ResourceFailed
@@ -18,7 +18,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = "ResourceNotFoundException"
@@ -114,6 +114,16 @@ class Function(Handler):
             ) from refused
         configuration: dict[str, Any] = answer["Configuration"]
         return configuration
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The function of that name."""
+        try:
+            answer = ctx.aws.call("lambda", "GetFunction", {"FunctionName": lost.name})
+        except AwsError as error:
+            if error.code == _GONE:
+                return None
+            raise
+        return finding.named(lost, lost.name, answer.get("Tags") or {})
 
     def _afterwards(self, ctx: Context, name: str, old: Props, new: Props) -> None:
         """Concurrency, runtime management and recursion where they differ; removed ones go back to the default."""

@@ -20,7 +20,7 @@ from stackhold.ports.aws import Resend
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = "ResourceNotFoundException"
@@ -35,6 +35,8 @@ _ONCE: Final = (
     "Topics",
 )
 """Taken by the create call only."""
+_SOURCES: Final = ("EventSourceArn", "Topics", "Queues", "SelfManagedEventSource")
+"""What a mapping consumes: with its function, what makes it the one that it is."""
 _CHANGEABLE: Final = (
     "AmazonManagedKafkaEventSourceConfig",
     "BatchSize",
@@ -68,6 +70,7 @@ class EventSourceMapping(Handler):
     type: ClassVar[TypeName] = TypeName("AWS::Lambda::EventSourceMapping")
     properties: ClassVar[frozenset[str]] = frozenset({*_ONCE, *_CHANGEABLE, "Tags"})
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("FunctionName", *_SOURCES)
     defaults: ClassVar[Mapping[str, Any]] = {
         "BisectBatchOnFunctionError": False,
         "DestinationConfig": {},
@@ -112,6 +115,15 @@ class EventSourceMapping(Handler):
             PhysicalId(found["UUID"]), _attributes(ctx, found), is_settled=_is_settled(found), observed=observed
         )
 
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The mapping of this function and source with our tags, unless it is being deleted."""
+        for mapping in self._of_same_source(ctx, lost.place):
+            uuid = PhysicalId(mapping["UUID"])
+            is_there = mapping.get("State") != "Deleting" and uuid not in lost.known
+            if is_there and tags.are_ours(_tags(ctx, mapping), lost):
+                return uuid
+        return None
+
     def _find(self, ctx: Context, want: Want) -> dict[str, Any] | None:
         """Our own mapping of this function and source; None when there is none. A foreign one is refused."""
 
@@ -147,12 +159,11 @@ class EventSourceMapping(Handler):
             if error.code == _GONE:
                 return []
             raise
-        compared = ("EventSourceArn", "Topics", "Queues", "SelfManagedEventSource")
         return [
             mapping
             for mapping in listed
             if lambda_names.parse(mapping["FunctionArn"]) == lambda_names.parse(properties["FunctionName"])
-            and all((mapping.get(name) or None) == (properties.get(name) or None) for name in compared)
+            and all((mapping.get(name) or None) == (properties.get(name) or None) for name in _SOURCES)
         ]
 
     def settled(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> tuple[Settle, Made | None]:

@@ -20,7 +20,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.resources.lambda_names import FunctionName
     from stackhold.engines.cloudformation.values import Props
 
@@ -55,6 +55,8 @@ class Permission(Handler):
     properties: ClassVar[frozenset[str]] = frozenset({*_SENT, "FunctionName"})
     name_rule: ClassVar[NameRule | None] = NameRule(property="Id", limit=100)
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("FunctionName",)
+    scope: ClassVar[tuple[str, ...]] = ("FunctionName",)
 
     def create(self, ctx: Context, want: Want) -> Made:
         """Add the statement. The refusal of one that exists has the code of a busy function, so look."""
@@ -80,6 +82,12 @@ class Permission(Handler):
         wait_for(ctx, add, budget_ms=_BUSY_BUDGET_MS, what=f"permission {want.name}: its function being free")
         observed = {name: value for name, value in want.properties.items() if name in self.properties}
         return Made(PhysicalId(want.name), {"Id": want.name}, observed=observed)
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The statement of that id in its function's policy. No template writes such an id, so it is ours."""
+        there = _statements(ctx, lambda_names.parse(str(lost.place["FunctionName"])))
+        statement = PhysicalId(lost.name)
+        return statement if statement in there and statement not in lost.known else None
 
     def _refuse_foreign(self, statement: Mapping[str, Any], want: Want, refused: AwsError) -> None:
         """The id is one that only this run makes, unless something else is in the statement."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stackhold.engines.cloudformation.resources import tags
+from stackhold.engines.cloudformation.resources import finding, tags
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
 from stackhold.engines.cloudformation.resources.documents import as_text
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
@@ -19,7 +19,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = "ResourceNotFoundException"
@@ -139,6 +139,17 @@ class LogGroup(Handler):
         except AwsError as refused:
             if refused.code != _GONE:
                 raise
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The group of that name. Tags alone prove nothing: they may be listed for a while after it is gone."""
+        if self.read(ctx, PhysicalId(lost.name), {}) is None:
+            return None
+        try:
+            return finding.named(lost, lost.name, _tags_of(ctx, lost.name))
+        except AwsError as refused:
+            if refused.code != _GONE:
+                raise
+            return None
 
     def _seen(self, ctx: Context, group: Mapping[str, Any], properties: Props) -> Seen:
         name = group["logGroupName"]

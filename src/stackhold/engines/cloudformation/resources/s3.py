@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from stackhold.engines.cloudformation.resources import finding, tags
 from stackhold.engines.cloudformation.resources import s3_forms as forms
-from stackhold.engines.cloudformation.resources import tags
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
 from stackhold.engines.cloudformation.resources.shapes import differing, like
@@ -22,7 +22,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = frozenset({"NoSuchBucket", "404"})
@@ -273,6 +273,15 @@ class Bucket(Handler):
                 hint=f"Empty it (aws s3 rm s3://{physical_id} --recursive; old versions too) and run again, "
                 "or keep it with DeletionPolicy: Retain.",
             ) from refused
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """Our account's bucket of that name; one that we may not look at is somebody else's."""
+        try:
+            return finding.named(lost, lost.name, self._owner_tags(ctx, lost.name))
+        except AwsError as refused:
+            if refused.status == 403:
+                return None
+            raise
 
     def _put_parts(self, ctx: Context, name: str, old: Props, new: Props) -> None:
         changed = set(differing(old, new, _PARTS))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stackhold.engines.cloudformation.resources import tags
+from stackhold.engines.cloudformation.resources import finding, tags
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
 from stackhold.engines.cloudformation.resources.documents import as_text
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
@@ -19,7 +19,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = frozenset({"NotFound", "NotFoundException", "ResourceNotFound", "ResourceNotFoundException"})
@@ -140,6 +140,11 @@ class Topic(Handler):
             if refused.code not in _GONE:
                 raise
 
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The topic of that name."""
+        arn = f"arn:{ctx.partition}:sns:{ctx.region}:{ctx.account}:{lost.name}"
+        return finding.named(lost, arn, _tags_of(ctx, arn))
+
     def _take_on(self, ctx: Context, arn: str, there: Any, want: Want) -> Made:
         if not tags.are_ours(there, want):
             raise tags.foreign("topic", want.name, service="sns", operation="CreateTopic")
@@ -161,6 +166,7 @@ class Subscription(Handler):
     type: ClassVar[TypeName] = TypeName("AWS::SNS::Subscription")
     properties: ClassVar[frozenset[str]] = _SUBSCRIPTION_ATTRIBUTES | {"Endpoint", "Protocol", "TopicArn"}
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("TopicArn", "Protocol")
     defaults: ClassVar[Mapping[str, Any]] = {
         "DeliveryPolicy": {},
         "FilterPolicy": {},
@@ -226,6 +232,27 @@ class Subscription(Handler):
             if refused.code in _GONE or (refused.code in _DIFFERENT and self._is_pending(ctx, physical_id)):
                 return
             raise
+
+    def place(self, properties: Props) -> Props:
+        """Topic, protocol and endpoint: a subscription is one of these three."""
+        return {**super().place(properties), **finding.discreet(properties, "Endpoint")}
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The topic's subscription of that protocol and endpoint. One that nobody has confirmed has no id yet."""
+        try:
+            pages = list(ctx.aws.pages("sns", "ListSubscriptionsByTopic", {"TopicArn": lost.place["TopicArn"]}))
+        except AwsError as refused:
+            if refused.code in _GONE:
+                return None
+            raise
+        for item in (item for page in pages for item in page.get("Subscriptions", [])):
+            arn = PhysicalId(item["SubscriptionArn"])
+            is_it = item["Protocol"] == lost.place["Protocol"] and finding.fits(
+                lost.place, "Endpoint", item.get("Endpoint")
+            )
+            if is_it and arn.startswith("arn:") and arn not in lost.known:
+                return arn
+        return None
 
     def _is_pending(self, ctx: Context, arn: str) -> bool:
         try:

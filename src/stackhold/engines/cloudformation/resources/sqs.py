@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stackhold.engines.cloudformation.resources import tags
+from stackhold.engines.cloudformation.resources import finding, tags
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
 from stackhold.engines.cloudformation.resources.documents import as_text
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
@@ -20,7 +20,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = frozenset(
@@ -133,6 +133,19 @@ class Queue(Handler):
             if refused.code not in _GONE:
                 raise
 
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The queue of that name."""
+        url = self._url_of(ctx, lost.name)
+        if url is None:
+            return None
+        try:
+            there = ctx.aws.call("sqs", "ListQueueTags", {"QueueUrl": url}).get("Tags")
+        except AwsError as refused:
+            if refused.code in _GONE:
+                return None
+            raise
+        return finding.named(lost, url, there or {})
+
     def _take_on(self, ctx: Context, url: str, want: Want) -> Made:
         there = ctx.aws.call("sqs", "ListQueueTags", {"QueueUrl": url}).get("Tags")
         if not tags.are_ours(there, want):
@@ -155,6 +168,7 @@ class QueuePolicy(Handler):
     type: ClassVar[TypeName] = TypeName("AWS::SQS::QueuePolicy")
     properties: ClassVar[frozenset[str]] = frozenset({"PolicyDocument", "Queues"})
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("Queues",)
 
     def create(self, ctx: Context, want: Want) -> Made:
         """One call per queue; it overwrites whatever policy is there."""
@@ -188,6 +202,20 @@ class QueuePolicy(Handler):
     def delete(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> None:
         """An empty policy on each queue that still exists."""
         self._clear(ctx, _queues(properties) or [physical_id])
+
+    def place(self, properties: Props) -> Props:
+        """The queues, and what the policy says as far as that is known."""
+        return {**super().place(properties), **finding.content(properties, "PolicyDocument")}
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The policy on one of the queues. On a queue of somebody else only one that says just this is ours."""
+        queues = _queues(lost.place)
+        for url in queues:
+            policy = self._policy_of(ctx, url)
+            is_ours = url in lost.stack or finding.says(lost.place, "PolicyDocument", policy)
+            if policy is not None and is_ours and PhysicalId(queues[0]) not in lost.known:
+                return PhysicalId(queues[0])
+        return None
 
     def _put(self, ctx: Context, queues: list[str], policy: Any) -> None:
         for url in queues:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stackhold.engines.cloudformation.resources import tags
+from stackhold.engines.cloudformation.resources import finding, tags
 from stackhold.engines.cloudformation.resources.documents import as_text
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
 from stackhold.engines.cloudformation.resources.shapes import differing, document
@@ -18,7 +18,7 @@ from stackhold.model.ids import PhysicalId, TypeName
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stackhold.engines.cloudformation.resources.handler import Context, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
 
 _VALUES_AT_ONCE: Final = 10
@@ -122,6 +122,17 @@ class Parameter(Handler):
         except AwsError as refused:
             if refused.code != "ParameterNotFound":
                 raise
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        """The parameter of that name."""
+        if not _value_of(ctx, lost.name):
+            return None
+        return finding.named(lost, lost.name, _tags_of(ctx, lost.name))
+
+
+def _value_of(ctx: Context, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ctx.aws.call("ssm", "GetParameters", {"Names": [name]}).get("Parameters", [])
+    return found
 
 
 def _sent(properties: Mapping[str, Any]) -> dict[str, Any]:

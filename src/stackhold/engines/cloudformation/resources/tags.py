@@ -15,7 +15,7 @@ from stackhold.errors import AwsError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackhold.engines.cloudformation.resources.handler import Want
+    from stackhold.engines.cloudformation.resources.handler import Lost, Want
 
 OWNERSHIP_PREFIX: Final = "stackhold:"
 """Of the ownership tags: `stackhold:stack`, `…:region`, `…:run`, `…:logical-id`."""
@@ -80,10 +80,10 @@ def change(old: Any, new: Mapping[str, str]) -> TagChange:
     )
 
 
-def are_ours(tags: Any, want: Want) -> bool:
+def are_ours(tags: Any, sent: Want | Lost) -> bool:
     """Whether a resource carries exactly the ownership tags that this create sends: ours, from this very intent."""
     there = as_map(tags)
-    return bool(want.tags) and all(there.get(key) == value for key, value in want.tags.items())
+    return bool(sent.tags) and all(there.get(key) == value for key, value in sent.tags.items())
 
 
 def foreign(kind: str, name: str, *, service: str, operation: str, code: str = "AlreadyExists") -> AwsError:
