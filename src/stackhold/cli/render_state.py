@@ -72,16 +72,16 @@ def show_document(view: StackView) -> JsonMap:
 
 
 def resources_text(record: StateRecord) -> str:
-    """A line per resource."""
+    """A line per resource, by logical id: the record has them in the order in which they were made."""
     rows = [["LOGICAL ID", "TYPE", "PHYSICAL ID"]]
-    for logical_id, resource in record.resources.items():
+    for logical_id, resource in sorted(record.resources.items()):
         note = " (settling)" if resource.is_settling else ""
         rows.append([logical_id, resource.type, printable(resource.physical_id) + note])
     return table(rows) if record.resources else "No resources."
 
 
 def resources_document(record: StateRecord) -> JsonMap:
-    """The resources for programs."""
+    """The resources for programs, by logical id."""
     return {
         "stack": record.stack,
         "region": record.region,
@@ -93,7 +93,7 @@ def resources_document(record: StateRecord) -> JsonMap:
                 "provisionedBy": resource.provisioned_by,
                 **({"settling": True} if resource.is_settling else {}),
             }
-            for logical_id, resource in record.resources.items()
+            for logical_id, resource in sorted(record.resources.items())
         ],
         "pendingDeletes": [
             {
