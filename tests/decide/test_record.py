@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stackhold.decide.record import apply_changes, has_same_resources, next_generation, next_version, unsaved_ids
+from stackhold.decide.record import (
+    apply_changes,
+    contested,
+    has_same_resources,
+    next_generation,
+    next_version,
+    unsaved_ids,
+    yielding,
+)
 from stackhold.model.codec import encode_record
 from stackhold.model.ids import LockId, LogicalId, PhysicalId, Region, StackName, TypeName
 from stackhold.model.instant import Instant
@@ -51,6 +61,22 @@ def test_making_changes_again_changes_nothing_more(batch: list[RecordChange]) ->
 @given(st.lists(changes, max_size=12), st.integers(0, 12))
 def test_two_batches_are_one(batch: list[RecordChange], cut: int) -> None:
     assert apply_changes(apply_changes(EMPTY, batch[:cut]), batch[cut:]) == apply_changes(EMPTY, batch)
+
+
+@given(st.dictionaries(names, resources), st.lists(changes, max_size=12))
+def test_what_others_recorded_in_our_place_survives_all_our_changes(
+    theirs: dict[LogicalId, ResourceRecord], batch: list[RecordChange]
+) -> None:
+    found = replace(EMPTY, resources=theirs)
+    disputed = contested(found, base=EMPTY, changes=batch)
+    made = apply_changes(found, yielding(batch, to=dict.fromkeys(disputed)))
+    assert {name: made.resources[name] for name in disputed} == {name: theirs[name] for name in disputed}
+
+
+@given(st.lists(changes, max_size=12))
+def test_nothing_is_disputed_in_what_we_saved_ourselves(batch: list[RecordChange]) -> None:
+    assert not contested(apply_changes(EMPTY, batch), base=EMPTY, changes=batch)
+    assert yielding(batch, to={}) == batch
 
 
 @given(st.lists(changes, max_size=12))

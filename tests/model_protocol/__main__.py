@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 
+from tests.model_protocol.mutations import MUTANTS, table, try_out
 from tests.model_protocol.trial import Trial, Violated
 
 from stackhold.testing.turns import Carriers
@@ -21,7 +22,11 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1, help="of the first trial")
     parser.add_argument("--replay", type=int, help="play this one seed and tell its story")
+    parser.add_argument("--mutants", action="store_true", help="leave out each rule in turn, on a copy")
+    parser.add_argument("--only", default="", help="only mutants whose name has this in it")
     options = parser.parse_args()
+    if options.mutants:
+        return try_mutants(options.only, steps=options.steps, seed=options.seed)
     carriers = Carriers()
     if options.replay is not None:
         return replay(options.replay, carriers)
@@ -42,6 +47,18 @@ def main() -> int:
     print(f"{steps} steps in {seed - options.seed} trials (seeds {options.seed} to {seed - 1}), 0 violations, ", end="")
     print(f"{spent:.0f} s, {steps / spent:.0f} steps/s")
     return 0
+
+
+def try_mutants(only: str, *, steps: int, seed: int) -> int:
+    """Leave out each rule, and expect a violation for each."""
+    verdicts = []
+    for mutant in MUTANTS:
+        if only in mutant.name:
+            verdicts.append(try_out(mutant, steps=steps, seed=seed))
+            print(table(verdicts[-1:]), flush=True)
+    caught = sum(bool(verdict.violation) for verdict in verdicts)
+    print(f"{caught} of {len(verdicts)} mutants caught")
+    return int(caught < len(verdicts))
 
 
 def replay(seed: int, carriers: Carriers) -> int:

@@ -26,6 +26,8 @@ class CloudRequest:
     call: Call
     fate: Fate = Fate.DONE
     is_answer: bool = False
+    arrives_at: int = 0
+    """Not before."""
     is_sending: bool = False
     """Its sender stands still between its last check and sending."""
 
@@ -47,6 +49,11 @@ class CloudClient:
     latest_ms: int
     freezes: Callable[[], bool] = lambda: False
     """Whether this call meets a freeze between the check and sending."""
+
+    def begin_operation(self) -> None:
+        """A new operation begins: none may once the run has been told to begin nothing."""
+        if self.writer.has_seen_stop:
+            self.referee.complain(f"{self.writer.name} began an operation after it had been told to stop")
 
     def call(self, verb: Verb, name: str, *, check: Callable[[], None] = lambda: None) -> bool:
         """Make a call; what a look saw, or whether there was such a thing. Raises `OutcomeUnknown`."""

@@ -167,6 +167,7 @@ class ModelWork:
         while self._queue:
             step = self._queue.pop(0)
             if run.stopping() is not None:
+                self.engine.client.writer.has_seen_stop = True
                 self.unfinished += 1
                 run.mark(step.logical_id, IntentState.DONE)
             elif self._is_done(run, step):
@@ -176,6 +177,7 @@ class ModelWork:
                 self.unfinished += 1
 
     def _is_done(self, run: Run, step: Step) -> bool:
+        self.engine.client.begin_operation()
         try:
             return _Attempt(self.engine, run, step).carry_out()
         except OutcomeUnknown:

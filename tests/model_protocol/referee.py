@@ -138,9 +138,9 @@ class Referee:
                 self.complain(f"{thing.name} exists, and neither record nor run file knows it")
 
     def ended(self, run: Writer) -> None:
-        """A run ended by itself: where nothing went wrong with its requests, it left no lock."""
+        """A run ended by itself and warned of nothing: it left no lock that it could have seen."""
         is_there = run.lock_id is not None and self.lock is not None and self.lock.get("id") == run.lock_id
-        if is_there and not run.faults:
+        if is_there and not run.has_late_write:
             self.complain(f"{run.name} ended and left its lock behind")
 
     def _has_no_lock(self, run: Writer) -> str:
@@ -204,8 +204,8 @@ class Referee:
             return
         writer.has_stamped = True
         for field_name, least in (("serial", was.get("serial", 0) + 1), ("generation", was.get("generation") or 0)):
-            if made[field_name] < least:
-                self.complain(f"{writer.name} wrote {field_name} {made[field_name]}; at least {least} was due")
+            if made.get(field_name, 0) < least:
+                self.complain(f"{writer.name} wrote {field_name} {made.get(field_name)}; at least {least} was due")
 
     def _run_file(self, writer: Writer, before: Write | None, after: Write | None, *, knew: bool) -> None:
         if knew:

@@ -68,6 +68,8 @@ class Request:
     change: Change | None = None
     fate: Fate = Fate.DONE
     is_answer: bool = False
+    arrives_at: int = 0
+    """Not before."""
 
 
 @dataclass(slots=True)
@@ -95,6 +97,7 @@ class Depot:
         """What is there."""
         found = self.inner.read(key)
         self.referee.read(writer, key)
+        writer.has_late_write = False
         if isinstance(found, Absent):
             return Absent(self.now())
         return replace(found, modified=Instant(self.modified[key]), now=self.now())
@@ -123,8 +126,10 @@ class Depot:
 
     def land(self, index: int) -> None:
         """Carry a late request out, if its condition still holds."""
+        late = self.late.pop(index)
         with contextlib.suppress(StoreConflict):
-            self.change(self.late.pop(index), is_late=True)
+            self.change(late, is_late=True)
+            late.writer.has_late_write = True
 
 
 class ModelStore:

@@ -54,13 +54,14 @@ class Trial:
     dice: random.Random = field(init=False)
     world: World = field(init=False)
     fault_rate: float = field(init=False)
+    slow_rate: float = field(init=False)
     _odds: list[tuple[Callable[[], None], float]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.dice = dice = random.Random(self.seed)
         setting = Setting(
             name=f"trial-{self.seed}",
-            ttl_ms=dice.choice((30 * MINUTE, 30 * MINUTE, 3 * MINUTE)),
+            ttl_ms=dice.choice((30 * MINUTE, 3 * MINUTE)),
             deadline_ms=dice.choice((HOUR, 3 * HOUR, 10 * MINUTE)),
             offsets=dice.choice(((0, HOUR, -HOUR), (0, 0, 0), (HOUR, -HOUR, HOUR))),
             store_offset=dice.choice((0, 0, 7 * SECOND, -HOUR)),
@@ -68,6 +69,7 @@ class Trial:
             pace_ms=dice.choice((SECOND, 20 * SECOND, 3 * MINUTE)),
         )
         self.fault_rate = dice.choice((0.0, 0.03, 0.1))
+        self.slow_rate = dice.choice((0.0, 0.02, 0.08))
         freeze_rate = dice.choice((0.0, 0.0, 0.05))
         self.world = World(
             setting,
@@ -75,6 +77,7 @@ class Trial:
             inner=self.inner,
             freezes=lambda: dice.random() < freeze_rate,
             lands=lambda: self.has_late and dice.random() < 0.5,
+            delay=self._delay,
             keeps_story=self.keeps_story,
         )
         self._odds = self._chosen_odds()
@@ -98,19 +101,20 @@ class Trial:
             return rate * dice.choice((0, 1, 1, 3))
 
         return [
-            (self._pass_time, 0.06),
-            (self._begin_run, 0.02),
-            (self._crash, sometimes(0.008)),
-            (self._freeze, sometimes(0.006)),
-            (self._cut_off, sometimes(0.006)),
-            (self._force_unlock, sometimes(0.006)),
-            (self._cancel, sometimes(0.002)),
-            (self._foreign, dice.choice((0, 0, 0.01)) * (not self.world.setting.is_local)),
+            (self._pass_time, 0.03),
+            (self._begin_run, 0.008),
+            (self._crash, sometimes(0.0015)),
+            (self._freeze, sometimes(0.002)),
+            (self._cut_off, sometimes(0.002)),
+            (self._force_unlock, sometimes(0.002)),
+            (self._cancel, sometimes(0.001)),
+            (self._foreign, dice.choice((0, 0, 0.004)) * (not self.world.setting.is_local)),
             (self._land, 0.02),
             (self._land_call, 0.03),
-            (self._stop, sometimes(0.003)),
-            (self._set_wall, sometimes(0.003)),
-            (self._reboot, 0.002 if self.world.setting.is_local else 0),
+            (self._edit, dice.choice((0, 0, 0.003))),
+            (self._stop, sometimes(0.001)),
+            (self._set_wall, sometimes(0.002)),
+            (self._reboot, 0.0007 if self.world.setting.is_local else 0),
         ]
 
     def _move(self) -> None:
@@ -160,15 +164,17 @@ class Trial:
         """Nobody can go on: move to when somebody can."""
         world = self.world
         wakes = [player.wakes_at for player in world.stage.players if player.wakes_at is not None]
-        wakes += [host.frozen_until for host in world.hosts if host.frozen_until > world.stage.now]
+        wakes += [host.frozen_until for host in world.hosts]
+        wakes += [player.request.arrives_at for player in world.stage.players if player.request is not None]
         later = [at for at in wakes if at > world.stage.now]
         if later:
-            over = self.dice.randrange(self.dice.choice((500, 5 * SECOND, 30 * SECOND)))
+            ttl = world.setting.ttl_ms
+            over = self.dice.randrange(self.dice.choice((500, 3 * SECOND, ttl // 60, ttl // 6)))
             world.pass_time(min(later) - world.stage.now + over)
-        elif not world.runs:
-            self._begin_run()
         else:
             self._pass_time()
+        if not any(run.host.frozen_until <= world.stage.now for run in world.runs):
+            self._begin_run()
 
     def _pass_time(self) -> None:
         dice = self.dice
@@ -177,10 +183,11 @@ class Trial:
 
     def _begin_run(self) -> None:
         world, dice = self.world, self.dice
-        if len(world.runs) < 3:
-            world.begin_run(
-                dice.choice(world.hosts), self._desired(), waits=dice.random() < 0.5, deadline_ms=self._deadline()
-            )
+        host = dice.choice(world.hosts)
+        is_up = max(host.frozen_until, host.cut_off_until) <= world.stage.now
+        if len(world.runs) < 3 and (is_up or dice.random() < 0.05):
+            wait_ms = dice.choice((0, 0, MINUTE, 5 * MINUTE))
+            world.begin_run(host, self._desired(), wait_ms=wait_ms, deadline_ms=self._deadline())
 
     def _deadline(self) -> int:
         return self.dice.choice((0, 0, 0, 6 * MINUTE))
@@ -206,7 +213,14 @@ class Trial:
 
     def _long(self) -> int:
         ttl = self.world.setting.ttl_ms
-        return self.dice.choice((self.dice.randrange(1, ttl // 4), self.dice.randrange(ttl * 3 // 4, ttl * 3 // 2)))
+        return self.dice.choice((self.dice.randrange(1, ttl // 4), self.dice.randrange(ttl * 3 // 4, ttl * 5 // 4)))
+
+    def _delay(self) -> int:
+        """Most requests take no time; some a while, a few very long."""
+        at, ttl = self.dice.random(), self.world.setting.ttl_ms
+        if at >= self.slow_rate:
+            return 0
+        return self.dice.randrange(ttl // 3 if at < self.slow_rate / 4 else ttl // 8)
 
     def _force_unlock(self) -> None:
         self.world.begin_unlock(self.dice.choice(self.world.hosts))
@@ -217,6 +231,9 @@ class Trial:
     def _foreign(self) -> None:
         if not any(writer.is_foreign for writer in self.world.others):
             self.world.begin_foreign(self.dice.choice(self.world.hosts), self._desired())
+
+    def _edit(self) -> None:
+        self.world.edit(self.dice.choice(self.world.hosts), self.dice.choice(("R0", "R3", "H1", "H2")))
 
     def _land(self) -> None:
         if self.world.depot.late:
@@ -238,9 +255,8 @@ class Trial:
 
     def _calm_down(self) -> None:
         world = self.world
-        self.fault_rate = 0
+        self.fault_rate = self.slow_rate = 0
         world.freezes = lambda: False
-        world.outage_until = 0
         for host in world.hosts:
             host.frozen_until = host.cut_off_until = 0
         self._finish()

@@ -7,11 +7,12 @@ guarded runs, in threads that take turns, so that what is tried here is the code
 from __future__ import annotations
 
 import contextlib
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.model_protocol.client import CloudClient, CloudRequest
-from tests.model_protocol.cloud import Cloud
+from tests.model_protocol.cloud import Call, Cloud, Verb
 from tests.model_protocol.engine import Desired, ModelEngine
 from tests.model_protocol.foreign import ForeignTool
 from tests.model_protocol.referee import Referee
@@ -20,10 +21,11 @@ from tests.model_protocol.writers import Host, Role, Writer
 
 from stackhold.decide.fence import margins
 from stackhold.errors import StackholdError
+from stackhold.model.events import EventKind
 from stackhold.model.ids import Region, RunId, StackName
 from stackhold.model.instant import MINUTE, SECOND, Millis, Span
 from stackhold.model.run import RunIdentity, StopCause
-from stackhold.ports.store import StoreFacts
+from stackhold.ports.store import Stored, StoreFacts
 from stackhold.runs.cancel import request_stop
 from stackhold.runs.guard import FixedWait, GuardedRun, RetryWait, RunSettings, Stops
 from stackhold.runs.layout import Keys
@@ -84,6 +86,8 @@ class World:
     """Whether a call's sender is frozen between its check and sending."""
     lands: Callable[[], bool] = lambda: False
     """Whether a write that was on its way when its sender ended arrives later."""
+    delay: Callable[[], int] = lambda: 0
+    """How long a request, or an answer, is on its way."""
     stage: Stage = field(init=False)
     cloud: Cloud = field(init=False)
     referee: Referee = field(init=False)
@@ -91,7 +95,6 @@ class World:
     hosts: list[Host] = field(init=False)
     runs: dict[Writer, Acting] = field(default_factory=dict)
     others: list[Writer] = field(default_factory=list)
-    outage_until: int = 0
     steps: int = 0
     count: int = 0
     story: list[str] = field(default_factory=list)
@@ -120,13 +123,13 @@ class World:
 
     # What may happen.
 
-    def begin_run(self, host: Host, desired: Desired, *, waits: bool = False, deadline_ms: int = 0) -> Writer:
-        """A new run starts."""
+    def begin_run(self, host: Host, desired: Desired, *, wait_ms: int = 0, deadline_ms: int = 0) -> Writer:
+        """A new run starts; it waits for the lock so long, or tries a few times."""
         writer = self._writer(host, Role.RUN, "run")
         setting = self.setting
         settings = RunSettings(
             deadline=Span(Millis(deadline_ms or setting.deadline_ms)),
-            lock_wait=FixedWait(5 * MINUTE) if waits else RetryWait(),
+            lock_wait=FixedWait(wait_ms) if wait_ms else RetryWait(),
             grace_ms=10 * MINUTE,
             ttl_ms=setting.ttl_ms,
             renew_every_ms=setting.ttl_ms // 15,
@@ -135,13 +138,13 @@ class World:
         identity = RunIdentity(
             RunId(writer.name), KEYS.stack, KEYS.region, operation, f"maria@{host.name}.test:{self.count}", "model", "0"
         )
-        stops = QuietStops()
+        stops, reporter = QuietStops(), RecordingReporter()
         threads = TurnThreads(self.stage, writer)
         run = GuardedRun(
             store=ModelStore(self.depot, writer),
             prefix=KEYS.prefix,
             clock=host.clock,
-            reporter=RecordingReporter(),
+            reporter=reporter,
             settings=settings,
             identity=identity,
             stops=stops,
@@ -149,7 +152,7 @@ class World:
         )
         engine = ModelEngine(desired, self._client(writer), threads)
         self.runs[writer] = Acting(writer, stops)
-        self.stage.enter(lambda: self._play(writer, run, engine), owner=writer, name=writer.name)
+        self.stage.enter(lambda: self._play(writer, run, engine, reporter), owner=writer, name=writer.name)
         self.tell(f"{writer.name} begins on {host.name}: {operation} {dict(desired.sizes)}")
         return writer
 
@@ -163,6 +166,23 @@ class World:
                 force_unlock(store, host.clock, KEYS, confirm=lambda *_: True)
 
         self._enter_other(writer, unlock)
+
+    def edit(self, host: Host, name: str) -> None:
+        """Somebody puts a resource into the record by hand, whoever holds the lock."""
+        writer = self._writer(host, Role.FOREIGN, "hand")
+        found = self.depot.inner.read(KEYS.record)
+        if isinstance(found, Stored):
+            self.tell(f"{writer.name} adds {name} to the record")
+            call = Call(Verb.CREATE, f"{name}-{writer.name}", writer, self.stage.now, 0, 0)
+            self.cloud.apply(call)
+            document = json.loads(found.data)
+            document["resources"][name] = {
+                "physicalId": call.name,
+                "resourceType": "Model::Thing",
+                "properties": {"size": 0},
+                "attributes": {},
+            }
+            self.depot.force(writer, KEYS.record, json.dumps(document).encode())
 
     def begin_cancel(self, host: Host) -> None:
         """Somebody asks the holder to stop."""
@@ -197,11 +217,11 @@ class World:
             self.steps += 1
             if not request.is_answer:
                 request.fate = fate
-                if fate is not Fate.DONE:
-                    request.writer.faults += 1
             if self.keeps_story:
                 self.tell(_described(request))
         self.stage.turn(player)
+        if player.request is not None:
+            player.request.arrives_at = self.stage.now + self.delay()
         for fallen in self.stage.fallen:
             self.referee.complain(f"{fallen.name} of {_name(fallen.owner)} broke: {fallen.error!r}")
         self.stage.fallen.clear()
@@ -218,7 +238,8 @@ class World:
     def freeze(self, host: Host, ms: int) -> None:
         """A host stands still for a while."""
         self.steps += 1
-        host.frozen_until = self.stage.now + ms
+        host.clock.slept_ms += max(0, self.stage.now + ms - max(host.frozen_until, self.stage.now))
+        host.frozen_until = max(host.frozen_until, self.stage.now + ms)
         self.tell(f"{host.name} is frozen for {ms} ms")
 
     def cut_off(self, hosts: list[Host], ms: int) -> None:
@@ -286,7 +307,7 @@ class World:
         return [
             player
             for player in self.stage.players
-            if player.owner.host.frozen_until <= now and (player.request is not None or player.is_ready(now))  # type: ignore[attr-defined]  # owners are writers
+            if player.owner.host.frozen_until <= now and _may_go_on(player, now)  # type: ignore[attr-defined]  # owners are writers
         ]
 
     def late_calls(self) -> list[int]:
@@ -303,7 +324,7 @@ class World:
         request = player.request
         if not isinstance(request, Request) or request.is_answer:
             return False
-        return max(self.outage_until, request.writer.host.cut_off_until) > self.stage.now
+        return request.writer.host.cut_off_until > self.stage.now
 
     @property
     def is_quiet(self) -> bool:
@@ -347,13 +368,14 @@ class World:
 
         self.stage.enter(play, owner=writer, name=writer.name)
 
-    def _play(self, writer: Writer, run: GuardedRun, engine: ModelEngine) -> None:
+    def _play(self, writer: Writer, run: GuardedRun, engine: ModelEngine, reporter: RecordingReporter) -> None:
         """A whole run: it ends with a report, or with an error that says why."""
         try:
             report = run.run(engine)
-            ending = f"{report.outcome.value}: {report.error} {list(report.warnings)}"
+            ending = f"{report.outcome.value}: {report.error}"
         except StackholdError as error:
-            ending = f"{type(error).__name__}: {error.message}"
+            ending = f"{type(error).__name__}: {error.message} {error.hint}"
+        ending = " | ".join((ending, *(event.message for event in reporter.of(EventKind.WARNING))))
         self._gone(writer, ending)
         if "the lock was not released" not in ending and "The lock may be ours" not in ending:
             self.referee.ended(writer)
@@ -364,6 +386,10 @@ class World:
         if writer in self.others:
             self.others.remove(writer)
         self.tell(f"{writer.name} ended: {ending}")
+
+
+def _may_go_on(player: Player, now: int) -> bool:
+    return player.is_ready(now) if player.request is None else player.request.arrives_at <= now
 
 
 def _name(owner: object) -> str:

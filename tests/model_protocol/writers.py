@@ -47,8 +47,10 @@ class Writer:
     has_stood_down: bool = False
     was_told: bool = False
     """It has read that the lock is not its own any more."""
-    faults: int = 0
-    """Requests of it that went wrong."""
+    has_seen_stop: bool = False
+    """It has been told to begin nothing new."""
+    has_late_write: bool = False
+    """A late write of it has arrived since it last read."""
     is_alive: bool = True
     ending: str = ""
 

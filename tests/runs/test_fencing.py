@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from stackhold.errors import StoodDown
 from stackhold.model import codec
+from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.ids import LockId, LogicalId
 from stackhold.model.instant import MINUTE, SECOND, Millis, Span
-from stackhold.model.record import StateRecord
+from stackhold.model.record import DropResource, SetResource, StateRecord
 from stackhold.model.run import Outcome, StopCause
 from stackhold.ports.engine import WorkResult
 from stackhold.runs.guard import FixedWait, RunSettings
@@ -80,6 +81,25 @@ def test_a_refused_renewal_stops_the_run_and_names_the_new_holder() -> None:
     assert scene.lock.owner == "li@laptop:9"
     assert scene.run_file is not None
     assert scene.journal is None
+
+
+def test_a_run_that_learns_of_its_lost_lock_while_it_begins_writes_no_run_file() -> None:
+    scene = RunScene()
+    left = scene.play(ScriptedEngine(lambda _: PARTLY, ["A"])).identity.run_id
+    actor = scene.actor()
+
+    def lose_it(call: StoreCall) -> Fault:
+        if (call.method, call.key) == ("write", KEYS.record):
+            force_unlock(scene)
+            scene.clock.advance(2 * MINUTE)
+            until(lambda: actor.reporter.of(EventKind.STOPPING))
+        return Fault.NONE
+
+    actor.store.plan(lose_it)
+    report = actor.run.run(ScriptedEngine(lambda _: PARTLY, ["A"]))
+    assert report.outcome is Outcome.LOCK_LOST
+    assert scene.run_file is not None
+    assert (scene.run_file.run_id, scene.lock) == (left, None)
 
 
 def test_a_lock_that_is_gone_is_never_created_again() -> None:
@@ -208,6 +228,55 @@ def test_a_foreign_write_that_changes_no_resource_stops_nothing() -> None:
     assert scene.play(ScriptedEngine(script, ["A", "B"])).exit_code is ExitCode.DONE
     assert scene.record is not None
     assert (names(scene), scene.record.extra) == ({"A", "B"}, {"note": "by hand"})
+
+
+def test_a_resource_that_others_recorded_in_our_place_stays_and_ours_waits_for_its_deletion() -> None:
+    scene = RunScene()
+
+    def script(run: Run) -> WorkResult:
+        edit(scene, A="t-1")
+        create(run, "A", confirmed=True)
+        run.save([SetResource(LogicalId("A"), thing("a-1", done=True))], confirmed=True)
+        return PARTLY
+
+    scene.play(ScriptedEngine(script, ["A"]))
+    assert scene.record is not None
+    assert {name: resource.physical_id for name, resource in scene.record.resources.items()} == {"A": "t-1"}
+    assert [pending.resource for pending in scene.record.pending_deletes] == [thing("a-1", done=True)]
+
+
+def test_a_destroy_does_not_delete_a_record_in_which_others_recorded_something_meanwhile() -> None:
+    scene = RunScene()
+
+    def first(run: Run) -> WorkResult:
+        create(run, "A")
+        return DONE
+
+    scene.play(ScriptedEngine(first, ["A"]))
+
+    def script(run: Run) -> WorkResult:
+        edit(scene, Theirs="t-1")
+        run.save([DropResource(LogicalId("A"))], confirmed=True)
+        return WorkResult(Outcome.SUCCEEDED, ExitCode.DONE, record_gone=True)
+
+    report = scene.play(ScriptedEngine(script, ["A"]), operation="destroy")
+    assert report.exit_code is ExitCode.FAILED
+    assert names(scene) == {"Theirs"}
+
+
+def test_what_others_recorded_in_our_place_is_not_dropped_with_ours() -> None:
+    scene = RunScene()
+
+    def script(run: Run) -> WorkResult:
+        edit(scene, A="t-1")
+        create(run, "A", confirmed=True)
+        run.save([DropResource(LogicalId("A"))], confirmed=True)
+        return PARTLY
+
+    scene.play(ScriptedEngine(script, ["A"]))
+    assert scene.record is not None
+    assert {name: resource.physical_id for name, resource in scene.record.resources.items()} == {"A": "t-1"}
+    assert not scene.record.pending_deletes
 
 
 def test_an_edit_that_keeps_our_serial_is_still_seen_as_foreign() -> None:

@@ -20,11 +20,14 @@ from stackhold.model.record import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from stackhold.model.ids import LockId, LogicalId, PhysicalId, Region, StackName
     from stackhold.model.instant import Instant
     from stackhold.model.record import RecordChange, ResourceRecord
+
+
+_CONTESTED = "someone else recorded another resource in its place"
 
 
 def apply_changes(record: StateRecord, changes: Iterable[RecordChange]) -> StateRecord:
@@ -55,6 +58,34 @@ def _apply(
             pending.pop((logical_id, physical_id), None)
         case _:
             assert_never(change)
+
+
+def contested(
+    theirs: StateRecord, *, base: StateRecord | None, changes: Iterable[RecordChange]
+) -> frozenset[LogicalId]:
+    """What somebody else has put another resource under, while we had `base` and made `changes`."""
+    ours = {(name, resource.physical_id) for name, resource in (base.resources if base else {}).items()}
+    ours |= {(each.logical_id, each.resource.physical_id) for each in changes if isinstance(each, SetResource)}
+    return frozenset(name for name, resource in theirs.resources.items() if (name, resource.physical_id) not in ours)
+
+
+def yielding(changes: Iterable[RecordChange], *, to: Mapping[LogicalId, PhysicalId | None]) -> list[RecordChange]:
+    """Our changes where others have put their own resources under some logical ids (with ours, if we made one).
+
+    Theirs stay recorded; what we made or have there waits for its deletion, so that neither is forgotten.
+    """
+    ours = dict(to)
+    found: list[RecordChange] = []
+    for change in changes:
+        if isinstance(change, SetResource) and change.logical_id in ours:
+            ours[change.logical_id] = change.resource.physical_id
+            found.append(AddPendingDelete(PendingDelete(change.logical_id, change.resource, _CONTESTED)))
+        elif isinstance(change, DropResource) and change.logical_id in ours:
+            if (physical_id := ours[change.logical_id]) is not None:
+                found.append(DropPendingDelete(change.logical_id, physical_id))
+        else:
+            found.append(change)
+    return found
 
 
 def _set_stack(record: StateRecord, change: SetStack) -> StateRecord:

@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stackhold.decide import pacing
-from stackhold.decide.record import apply_changes, empty_record, has_same_resources, next_version, unsaved_ids
+from stackhold.decide.record import (
+    apply_changes,
+    contested,
+    empty_record,
+    has_same_resources,
+    next_version,
+    unsaved_ids,
+    yielding,
+)
 from stackhold.errors import (
     RecordTooNew,
     RecordUnreadable,
@@ -21,6 +29,7 @@ from stackhold.errors import (
     StoreUnreachable,
 )
 from stackhold.model.codec import decode_record, encode_record
+from stackhold.model.record import SetResource
 from stackhold.model.run import StopCause
 from stackhold.ports.store import Absent, Written
 from stackhold.runs import resolve
@@ -28,6 +37,7 @@ from stackhold.runs import resolve
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stackhold.model.ids import LogicalId, PhysicalId
     from stackhold.model.record import RecordChange, StateRecord
     from stackhold.ports.store import Stored, Version
     from stackhold.runs.lock import Hold
@@ -63,6 +73,8 @@ class Saver:
         self._in_flight: tuple[RecordChange, ...] = ()
         self._asked = 0
         self._done = 0
+        self._theirs: dict[LogicalId, PhysicalId | None] = {}
+        """Logical ids under which others recorded their own resources meanwhile, with what is ours there."""
         self._failure = ""
         self._is_closing = False
         self._closing_at = 0
@@ -116,11 +128,16 @@ class Saver:
         return not self._failure
 
     def delete(self) -> bool:
-        """After `flush`: delete the record if it still is our last version; False when another write came before."""
-        version = self._confirmed.version
+        """After `flush`: delete the record if it still is our last version and nothing is in it.
+
+        False when another write came before, or left something in it that this run does not know.
+        """
+        version, record = self._confirmed.version, self._confirmed.record
         parts = self._parts
         if version is None:
             return True
+        if record is not None and (record.resources or record.pending_deletes):
+            return False
         found = resolve.delete(parts.store, parts.keys.record, expect=version, clock=parts.clock)
         if found is None:
             self._confirmed = Confirmed(None, None)
@@ -181,8 +198,9 @@ class Saver:
             answer = self._send(data)
             if isinstance(answer, Written):
                 self._confirmed = Confirmed(target, answer.version)
+                self._note(batch)
                 return len(data)
-            if not self._rebase(answer, target):
+            if not self._rebase(answer, target, batch):
                 return None
         self._failure = "it kept being changed by others"
         return None
@@ -192,7 +210,7 @@ class Saver:
         before = base or empty_record(parts.keys.stack, parts.keys.region, lineage=parts.clock.nonce())
         self._serial = max(self._serial, before.serial)
         record = next_version(
-            replace(apply_changes(before, batch), serial=self._serial),
+            replace(apply_changes(before, yielding(batch, to=self._theirs)), serial=self._serial),
             lock_id=parts.lock.id,
             generation=self._generation,
             now=parts.lock.corrected_now(),
@@ -242,7 +260,7 @@ class Saver:
         patience = _PATIENCE_REFUSED_MS if isinstance(error, StoreRefused) else _PATIENCE_SILENT_MS
         return at - self._closing_at >= patience
 
-    def _rebase(self, found: Stored | Absent, target: StateRecord) -> bool:
+    def _rebase(self, found: Stored | Absent, target: StateRecord, batch: tuple[RecordChange, ...]) -> bool:
         """Another write came between: learn whether we may go on, and from what. False: give up."""
         parts = self._parts
         hold = self._look_at_lock()
@@ -270,5 +288,19 @@ class Saver:
         if not has_same_resources(theirs, before):
             parts.control.stop(StopCause.FOREIGN_WRITE)
             parts.log.warn(f"{parts.keys.record} was changed by someone else; nothing new is started")
+        self._yield(theirs, batch)
         self._confirmed = Confirmed(theirs, found.version)
         return True
+
+    def _note(self, batch: tuple[RecordChange, ...]) -> None:
+        """Remember what of ours now waits beside a resource of others."""
+        for change in batch:
+            if isinstance(change, SetResource) and change.logical_id in self._theirs:
+                self._theirs[change.logical_id] = change.resource.physical_id
+
+    def _yield(self, theirs: StateRecord, batch: tuple[RecordChange, ...]) -> None:
+        """Where others recorded resources of their own, ours wait for their deletion beside them."""
+        known = self._confirmed.record
+        for name in sorted(contested(theirs, base=known, changes=batch)):
+            ours = known.resources.get(name) if known is not None else None
+            self._theirs.setdefault(name, ours.physical_id if ours is not None else None)

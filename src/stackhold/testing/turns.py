@@ -322,6 +322,8 @@ class TurnClock:
         """`name` makes boot id and nonces, which repeat from stage to stage; the wall clock is that much ahead."""
         self.wall_offset = wall_offset
         """Change it to set the wall clock."""
+        self.slept_ms = 0
+        """How long the machine has slept: the boot clock counts that too."""
         self._stage = stage
         self._name = name
         self._boots = 1
@@ -335,6 +337,10 @@ class TurnClock:
     def boot(self) -> BootInstant:
         """The boot clock."""
         return BootInstant(self._stage.now + self._boot_offset)
+
+    def awake(self) -> BootInstant:
+        """The clock that stops while the machine sleeps: what a run must not count on."""
+        return BootInstant(self.boot() - self.slept_ms)
 
     def boot_id(self) -> str:
         """The name of this boot."""
