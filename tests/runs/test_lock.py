@@ -321,6 +321,28 @@ def test_stopped_while_an_acquisition_was_unanswered_leaves_nothing_behind() -> 
     assert scene.lock is None
 
 
+def test_stopped_with_a_lock_that_may_be_left_says_how_to_clear_it() -> None:
+    scene = with_wait(FixedWait(60 * SECOND))
+    actor = scene.actor()
+    asked = 0
+
+    def plan(call: StoreCall) -> Fault:
+        nonlocal asked
+        if (call.method, call.key) == ("write", KEYS.lock):
+            actor.stops.request(StopCause.SIGTERM)
+            return Fault.LOSE_ANSWER
+        if (call.method, call.key) == ("read", KEYS.lock):
+            asked += 1
+            return Fault.REFUSE if asked == 2 else Fault.NONE
+        return Fault.NONE
+
+    actor.store.plan(plan)
+    report = actor.run.run(ScriptedEngine(creates=["A"]))
+    assert report.exit_code is ExitCode.TERMINATED
+    assert scene.lock is not None
+    assert any(UNLOCK in warning for warning in report.warnings)
+
+
 def test_a_store_that_stays_silent_after_the_request_says_how_to_clear_the_lock() -> None:
     scene = with_wait(FixedWait(0))
     actor = scene.actor()

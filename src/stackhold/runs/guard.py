@@ -166,7 +166,10 @@ class GuardedRun:
         )
         try:
             if acquiring.ended(unless=lambda: self._is_stopped() and control.is_over):
-                return acquiring.result()
+                acquired = acquiring.result()
+                if isinstance(acquired, StopCause) and parts.lock.may_be_left:
+                    parts.log.warn(f"the store did not say whether the lock is taken. {self._left_hint()}")
+                return acquired
         except StoreError as error:
             if parts.lock.may_be_left:
                 error.hint = self._left_hint()

@@ -407,6 +407,7 @@ class _Acquisition:
         if self._lock._was_unanswered:
             with contextlib.suppress(StoreError):
                 self._lock._remove_late()
+                self._lock._was_unanswered = False
         return cause
 
     def _held_error(self, found: Stored | Absent, held: rules.Held | None) -> LockHeld:
