@@ -343,10 +343,11 @@ def test_stopped_with_a_lock_that_may_be_left_says_how_to_clear_it() -> None:
     assert any(UNLOCK in warning for warning in report.warnings)
 
 
-def test_a_store_that_stays_silent_after_the_request_says_how_to_clear_the_lock() -> None:
+@pytest.mark.parametrize("answer", [Fault.LOSE_ANSWER, Fault.CONFLICT])
+def test_a_store_that_stays_silent_after_the_request_says_how_to_clear_the_lock(answer: Fault) -> None:
     scene = with_wait(FixedWait(0))
     actor = scene.actor()
-    actor.store.plan(lambda call: {"write": Fault.LOSE_ANSWER, "read": Fault.UNREACHABLE}.get(call.method, Fault.NONE))
+    actor.store.plan(lambda call: {"write": answer, "read": Fault.UNREACHABLE}.get(call.method, Fault.NONE))
     with pytest.raises(StoreError) as caught:
         actor.run.run(ScriptedEngine(creates=["A"]))
     assert UNLOCK in caught.value.hint

@@ -108,6 +108,7 @@ class RunLock:
         self._version: Version | None = None
         self._first_sent: BootInstant | None = None
         self._was_unanswered = False
+        self._is_unclear = False
         self._writing = threads.lock()
 
     def acquire(
@@ -183,8 +184,9 @@ class RunLock:
 
     @property
     def may_be_left(self) -> bool:
-        """Whether a request for the lock was never answered, so that the lock may be ours without our knowing."""
-        return self._was_unanswered
+        """Whether a request for the lock was never answered, or refused and not looked into (a repetition on the way
+        meets what it repeats): the lock may be ours without our knowing."""
+        return self._was_unanswered or self._is_unclear
 
     def _delete(self) -> Hold:
         for attempt in range(_TRIES):
@@ -323,7 +325,10 @@ class _Acquisition:
         try:
             written = lock._store.write(lock._keys.lock, data, expect=expect)
         except StoreConflict:
-            return self._look_after()
+            lock._is_unclear = True
+            there = self._look_after()
+            lock._is_unclear = False
+            return there
         except StoreUnanswered:
             lock._was_unanswered = True
             return self._look_after()
