@@ -7,8 +7,10 @@ past the product. `Line` is a stack whose deploys hang where the story wants the
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import getpass
 import json
+import signal
 import socket
 import threading
 import time
@@ -224,6 +226,18 @@ class Line:
         proxy.remove(rule)
         return started[0]
 
+    def pause(self, run: Watched) -> None:
+        """Stop a process, but not in the middle of a write to a folder: what it locks there would stay locked."""
+
+        def is_paused_between_writes() -> bool:
+            run.running.signal(signal.SIGSTOP)
+            if not any(_is_locked(lock) for lock in self.scene.folder.glob("state/**/.lock")):
+                return True
+            run.running.signal(signal.SIGCONT)
+            return False
+
+        wait_until(is_paused_between_writes, "a moment without a write")
+
     def hold(self) -> Rule:
         """Hold the second parameter's creation in the proxy until it is released."""
         return self.proxy.add(Rule(service="ssm", operation="PutParameter", skip=1, times=1, hold=threading.Event()))
@@ -294,6 +308,15 @@ def owner_of(run: Watched) -> str:
 def wall_ms() -> int:
     """This host's time."""
     return time.time_ns() // 1_000_000
+
+
+def _is_locked(path: Path) -> bool:
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def _drain(stream: IO[str], lines: list[str]) -> None:

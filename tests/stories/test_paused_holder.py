@@ -34,7 +34,7 @@ def paused_after_first(line: Line) -> Watched:
     line.proxy.add(Rule(service="ssm", operation="PutParameter", times=1, after=landed.hold))
     first = line.deploy(*SHORT, "--json", by=line.proxy)
     landed.wait(first)
-    first.running.signal(signal.SIGSTOP)
+    line.pause(first)
     landed.release()
     assert line.objects.held()["owner"] == owner_of(first)
     return first
