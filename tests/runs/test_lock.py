@@ -321,6 +321,21 @@ def test_stopped_while_an_acquisition_was_unanswered_leaves_nothing_behind() -> 
     assert scene.lock is None
 
 
+def test_stopped_while_a_request_met_its_own_repetition_leaves_nothing_behind() -> None:
+    scene = with_wait(FixedWait(60 * SECOND))
+    actor = scene.actor()
+
+    def plan(call: StoreCall) -> Fault:
+        if (call.method, call.key) == ("write", KEYS.lock) and call.data is not None:
+            actor.stops.request(StopCause.SIGTERM)
+            scene.store.put(KEYS.lock, call.data)
+        return Fault.NONE
+
+    actor.store.plan(plan)
+    assert actor.run.run(ScriptedEngine(creates=["A"])).exit_code is ExitCode.TERMINATED
+    assert scene.lock is None
+
+
 def test_stopped_with_a_lock_that_may_be_left_says_how_to_clear_it() -> None:
     scene = with_wait(FixedWait(60 * SECOND))
     actor = scene.actor()

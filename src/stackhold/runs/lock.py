@@ -328,6 +328,7 @@ class _Acquisition:
             lock._is_unclear = True
             there = self._look_after()
             lock._is_unclear = False
+            lock._was_unanswered = lock._was_unanswered or lock._is_ours(there)
             return there
         except StoreUnanswered:
             lock._was_unanswered = True
