@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -152,3 +153,20 @@ def test_what_was_in_flight_when_the_run_gave_up_is_named() -> None:
         "  C  create",
         "Look.",
     ]
+
+
+def test_what_can_be_undone_is_said_with_the_command_that_does() -> None:
+    stopped = report(Outcome.INTERRUPTED, ExitCode.TERMINATED, changed=True, is_journalled=True)
+    assert trouble_text(stopped).splitlines()[-1] == (
+        "What was done is recorded. Run the same deploy again to go on from there. Or undo it with: stackhold rollback "
+        "payments --region eu-west-1"
+    )
+
+
+def test_a_rollback_without_a_journal_says_that_there_is_nothing_to_roll_back() -> None:
+    empty = RunReport(
+        replace(WHO, operation="rollback"), Outcome.SUCCEEDED, ExitCode.DONE, is_empty=True, record=RECORD
+    )
+    assert report_text(empty, took_ms=5) == (
+        "payments (eu-west-1): nothing to roll back: no run has left a rollback journal"
+    )

@@ -25,6 +25,7 @@ VERBS = {
     "deploy": "Make a stack what its template says.",
     "diff": "Show what a deploy would change; takes no lock.",
     "destroy": "Delete everything that a stack has.",
+    "rollback": "Undo what runs left half done.",
     "drift": "Compare the record with the cloud.",
     "cancel": "Ask the run that holds a stack's lock to stop.",
     "state": "Show records and locks.",

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from stackhold.cli.confirm import ask
 from stackhold.cli.paint import Paint
 from stackhold.cli.render_plan import counts_text, plan_document, plan_text, risky
+from stackhold.cli.render_rollback import losing, rollback_document, rollback_text
 from stackhold.engines.cloudformation.engine import DeployWork, DestroyWork
 from stackhold.engines.cloudformation.plan import Action
+from stackhold.engines.cloudformation.rollback import RollbackWork
 from stackhold.errors import Bug
 
 if TYPE_CHECKING:
@@ -83,3 +85,21 @@ class DestroyApproval(_Approval):
         self._show(work.plan, work.record, in_full=not self._running.call.yes)
         name = f"{self._identity.stack} ({self._identity.region})"
         return self._ask(f"Destroy {name}?", reason=f"{name} is destroyed")
+
+
+class RollbackApproval(_Approval):
+    """Asks when a rollback would delete what holds data."""
+
+    def __call__(self, work: Work) -> bool:
+        """Whether to go on."""
+        if not isinstance(work, RollbackWork):
+            raise Bug(f"a rollback planned {type(work).__name__}")
+        identity, output = self._identity, self._running.call.output
+        self.document = rollback_document(work.plan, stack=identity.stack, region=identity.region)
+        paint = Paint(self._running.call.surroundings.color_on(output.human))
+        output.say(rollback_text(work.plan, stack=identity.stack, region=identity.region, paint=paint))
+        named = losing(work.plan)
+        if not named:
+            return True
+        loss = f"the data of {', '.join(named)} is lost"
+        return self._ask(f"{loss[0].upper()}{loss[1:]}. Go on?", reason=loss)

@@ -128,7 +128,7 @@ def _resource_lines(change: ResourceChange, paint: Paint) -> list[str]:
     identity = f"  {printable(change.physical_id)}" if change.physical_id and change.action is not Action.UPDATE else ""
     head = f"  {paint(colour, f'{mark} {change.action.value:<12}')} {change.logical_id}  {paint('dim', change.type)}"
     lines = [head + identity + note]
-    lines += [f"      {_change_line(each)}" for each in change.changes]
+    lines += [f"      {change_line(each)}" for each in change.changes]
     fate = _fate(change)
     if fate:
         lines.append(f"      {fate}")
@@ -136,7 +136,8 @@ def _resource_lines(change: ResourceChange, paint: Paint) -> list[str]:
     return lines
 
 
-def _change_line(change: PropertyChange) -> str:
+def change_line(change: PropertyChange) -> str:
+    """One differing place on one line; what is named like a secret without its values."""
     if is_secret(change.path):
         said = f"{change.path}: changed (not shown)"
     else:
@@ -191,16 +192,18 @@ def _resource_document(change: ResourceChange) -> JsonMap:
         "stateful": change.is_stateful,
         **({"oldFirst": True} if change.old_first else {}),
         **({"keepsOld": change.keeps_old} if change.keeps_old else {}),
-        "changes": [
-            {
-                "path": each.path,
-                **({} if is_secret(each.path) else _sides(each)),
-                "effect": each.effect.value,
-                **({"cause": each.cause} if each.cause else {}),
-            }
-            for each in change.changes
-        ],
+        "changes": [change_document(each) for each in change.changes],
         **({"warnings": list(change.warnings)} if change.warnings else {}),
+    }
+
+
+def change_document(change: PropertyChange) -> JsonMap:
+    """One differing place for programs."""
+    return {
+        "path": change.path,
+        **({} if is_secret(change.path) else _sides(change)),
+        "effect": change.effect.value,
+        **({"cause": change.cause} if change.cause else {}),
     }
 
 

@@ -29,6 +29,12 @@ _DONE_WORDS = {
     "record only": "recorded",
     "wait": "settled",
     "go back": "undone",
+    "restore": "restored",
+    "put back": "put back",
+    "create again": "created again",
+    "look for": "looked for",
+    "already undone": "undone already",
+    "orphan": "left as they are",
 }
 _STOPPED = {
     StopCause.SIGINT: "stopped by SIGINT",
@@ -51,13 +57,13 @@ def report_text(report: RunReport, *, took_ms: int, paint: Paint = PLAIN) -> str
     identity = report.identity
     name = paint("bold", f"{identity.stack} ({identity.region})")
     if report.is_empty:
-        lines = [f"{name}: nothing to {identity.operation}; record and {_wanted(report)} agree"]
+        lines = [f"{name}: {_nothing(report)}"]
     else:
         style = "green" if report.exit_code is ExitCode.DONE else "red"
         lines = [
             f"{name}: {identity.operation} {paint(style, report.outcome.value)} in {words(took_ms)}{_counts(report)}"
         ]
-    outputs = report.record.outputs if report.record is not None else {}
+    outputs = report.record.outputs if report.record is not None and identity.operation != "rollback" else {}
     if outputs and report.exit_code is ExitCode.DONE:
         lines += ["", "Outputs", *(f"  {key} = {_value(value)}" for key, value in outputs.items())]
     return "\n".join(lines)
@@ -116,8 +122,12 @@ def report_document(report: RunReport, *, plan: JsonMap | None) -> JsonMap:
     return document
 
 
-def _wanted(report: RunReport) -> str:
-    return "template" if report.identity.operation == "deploy" else "stack"
+def _nothing(report: RunReport) -> str:
+    """That there was nothing to do."""
+    operation = report.identity.operation
+    if operation == "rollback":
+        return "nothing to roll back: no run has left a rollback journal"
+    return f"nothing to {operation}; record and {'template' if operation == 'deploy' else 'stack'} agree"
 
 
 def _counts(report: RunReport) -> str:
@@ -138,8 +148,18 @@ def _next_step(report: RunReport) -> str:
     """The safe next step, where the run itself names none."""
     if not report.changed:
         return ""
+    operation = report.identity.operation
     if report.outcome in (Outcome.INTERRUPTED, Outcome.DEADLINE_EXCEEDED) or report.exit_code is ExitCode.PARTLY:
-        return f"What was done is recorded. Run the same {report.identity.operation} again to go on from there."
+        if operation == "rollback":
+            return (
+                "What was undone is recorded. Run the same rollback again to go on from there; --orphan ID leaves a "
+                "resource as it is."
+            )
+        went_on = f"What was done is recorded. Run the same {operation} again to go on from there."
+        if operation != "deploy" or not report.is_journalled:
+            return went_on
+        where = f"{report.identity.stack} --region {report.identity.region}"
+        return f"{went_on} Or undo it with: stackhold rollback {where}"
     if report.outcome is Outcome.FAILED:
         again = f"run the same {report.identity.operation} again."
         if report.unsaved:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stackhold.model.instant import BootInstant
     from stackhold.model.run import RunIdentity, StopCause
     from stackhold.model.values import JsonMap
-    from stackhold.ports.engine import Engine, Work
+    from stackhold.ports.engine import Engine, JournalEngine, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def run_guarded(
     wiring: Wiring,
     *,
     identity: RunIdentity,
-    engine: Engine,
+    engine: Engine | JournalEngine,
     approve: Callable[[Work], bool],
 ) -> RunReport:
     """Do it under the lock, watched and interruptible; the report, or what it raised."""

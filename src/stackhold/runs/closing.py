@@ -160,6 +160,7 @@ class Closing:
             error=error,
             record=saver.confirmed.record,
             changed=True,
+            is_journalled=is_saved and not result.settled and bool(result.done),
             generation=self._parts.lock.generation,
             holder=self._holder or self._came_after or "",
             unsaved=saver.unsaved,

@@ -33,6 +33,8 @@ class RunReport:
     """The record as last confirmed; None when there is none."""
     changed: bool = False
     """Whether the run stamped the record, so that it may have called the cloud."""
+    is_journalled: bool = False
+    """Whether the rollback journal says what was done, so that it can be undone."""
     is_empty: bool = False
     """Whether there was nothing to do."""
     generation: int | None = None
