@@ -39,7 +39,7 @@ def test_everything_unresolved_of_earlier_runs_is_carried_on(entries: list[Inten
 @given(st.lists(intents, max_size=6), st.lists(intents, max_size=3), st.sets(st.sampled_from("ABCD").map(LogicalId)))
 def test_only_what_is_done_leaves(own: list[Intent], carried: list[Intent], done: set[LogicalId]) -> None:
     open_ones = [entry for entry in own if entry.state is not IntentState.DONE]
-    left = unresolved(open_ones, dict.fromkeys(done, IntentState.DONE), carried)
+    left = unresolved(open_ones, dict.fromkeys(((name, None) for name in done), IntentState.DONE), carried)
     still = [entry for entry in open_ones if entry.logical_id not in done]
     again = {identity_of(entry) for entry in still}
     assert [entry.logical_id for entry in left] == [
@@ -106,7 +106,24 @@ def test_a_delete_that_was_looked_at_is_resolved() -> None:
 def test_an_entry_of_this_run_stands_for_what_it_sends_once_more() -> None:
     carried, own = create(first_seen_at=5), create()
     assert unresolved([own], {}, [carried]) == (own,)
-    assert unresolved([own], {A: IntentState.DONE}, [carried]) == (carried,)
+    assert unresolved([own], {(A, None): IntentState.DONE}, [carried]) == (carried,)
+
+
+def test_a_mark_for_one_resource_says_nothing_of_another_under_the_same_logical_id() -> None:
+    new, old, older = (
+        Intent(A, TYPE, kind, OWN, physical_id=PhysicalId(name) if name else None)
+        for kind, name in ((IntentKind.CREATE, ""), (IntentKind.DELETE, "old"), (IntentKind.DELETE, "older"))
+    )
+    left = unresolved(
+        [new, old, older],
+        {
+            (A, None): IntentState.DONE,
+            (A, PhysicalId("old")): IntentState.UNKNOWN,
+            (A, PhysicalId("older")): IntentState.DONE,
+        },
+        [],
+    )
+    assert [(intent.physical_id, intent.state) for intent in left] == [("old", IntentState.UNKNOWN)]
 
 
 def test_what_was_meant_for_a_resource_that_is_recorded_no_longer_is_done() -> None:

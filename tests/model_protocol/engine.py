@@ -75,6 +75,13 @@ class Step:
             found.append(Intent(self.logical_id, TYPE, kind, run.run_id, physical_id=self.old.physical_id))
         return found
 
+    def mark(self, run: Run, state: IntentState) -> None:
+        """Say how far all that it touches has come. Two steps may have one logical id, but no resource in common."""
+        if self.name:
+            run.mark(self.logical_id, state)
+        if self.old is not None:
+            run.mark(self.logical_id, state, physical_id=self.old.physical_id)
+
 
 @dataclass(frozen=True, slots=True)
 class Desired:
@@ -169,9 +176,9 @@ class ModelWork:
             if run.stopping() is not None:
                 self.engine.client.writer.has_seen_stop = True
                 self.unfinished += 1
-                run.mark(step.logical_id, IntentState.DONE)
+                step.mark(run, IntentState.DONE)
             elif self._is_done(run, step):
-                run.mark(step.logical_id, IntentState.DONE)
+                step.mark(run, IntentState.DONE)
                 self.done.append(JournalOperation(step.logical_id, step.action.value, TYPE, PhysicalId(step.name)))
             else:
                 self.unfinished += 1
@@ -181,7 +188,7 @@ class ModelWork:
         try:
             return _Attempt(self.engine, run, step).carry_out()
         except OutcomeUnknown:
-            run.mark(step.logical_id, IntentState.UNKNOWN)
+            step.mark(run, IntentState.UNKNOWN)
         except StoodDown:
             pass
         return False

@@ -7,19 +7,21 @@ leaves unresolved is carried on by every later run, until it is certain that not
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from stackhold.model.run import IntentKind, IntentState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from stackhold.model.ids import LogicalId, RunId
+    from stackhold.model.ids import LogicalId, PhysicalId, RunId
     from stackhold.model.instant import Instant, Millis
     from stackhold.model.record import StateRecord
     from stackhold.model.run import Intent, RunFile
 
 Identity = tuple[object, ...]
+Marked: TypeAlias = "tuple[LogicalId, PhysicalId | None]"
+"""What a mark speaks of: all entries of a logical id, or the one for a resource."""
 
 
 def identity_of(intent: Intent) -> Identity:
@@ -74,13 +76,13 @@ def still_open(
 
 
 def unresolved(
-    own: Iterable[Intent], states: Mapping[LogicalId, IntentState], carried: Iterable[Intent]
+    own: Iterable[Intent], states: Mapping[Marked, IntentState], carried: Iterable[Intent]
 ) -> tuple[Intent, ...]:
     """What must stay in the run file when a run ends: its own intents that are not done, and all that it carried.
 
     An own one stands for what it sends once more: it is the later of the two.
     """
-    marked = (replace(intent, state=states.get(intent.logical_id, intent.state)) for intent in own)
+    marked = (replace(intent, state=_state_of(intent, states)) for intent in own)
     left = tuple(intent for intent in marked if intent.state is not IntentState.DONE)
     again = set(map(identity_of, left))
     return (*left, *(intent for intent in carried if identity_of(intent) not in again))
@@ -98,6 +100,11 @@ def outlived(carried: Iterable[Intent], record: StateRecord | None) -> tuple[Int
         for intent in carried
         if intent.kind is IntentKind.CREATE or intent.physical_id is None or (intent.type, intent.physical_id) in there
     )
+
+
+def _state_of(intent: Intent, states: Mapping[Marked, IntentState]) -> IntentState:
+    of_all = states.get((intent.logical_id, None), intent.state)
+    return states.get((intent.logical_id, intent.physical_id), of_all)
 
 
 def _seen(intent: Intent, at: Instant) -> Intent:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from stackhold.model.events import Event
     from stackhold.model.exit_codes import ExitCode
-    from stackhold.model.ids import LogicalId
+    from stackhold.model.ids import LogicalId, PhysicalId
     from stackhold.model.journal import Journal, JournalOperation, JournalSegment
     from stackhold.model.record import RecordChange, StateRecord
     from stackhold.model.run import Intent, IntentState, Outcome, RunIdentity, StopCause
@@ -64,8 +64,9 @@ class Run(Protocol):
         (a replacement's new id before the old resource goes)."""
         ...
 
-    def mark(self, logical_id: LogicalId, state: IntentState) -> None:
-        """How far this run's intent for a resource has come; those not DONE at the end stay in `run.json`."""
+    def mark(self, logical_id: LogicalId, state: IntentState, *, physical_id: PhysicalId | None = None) -> None:
+        """How far this run's intents for a resource have come; those not DONE at the end stay in `run.json`. With
+        `physical_id` only the one for that very resource: an old one beside the new, or one of several old ones."""
         ...
 
     def tell(self, event: Event) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stackhold.model.events import Event
-    from stackhold.model.ids import LogicalId
+    from stackhold.model.ids import LogicalId, PhysicalId
     from stackhold.model.record import RecordChange
     from stackhold.model.run import IntentState, RunIdentity
     from stackhold.ports.clock import Clock
@@ -47,9 +47,9 @@ class ActiveRun:
         """Put changes into the record."""
         self.saver.save(changes, confirmed=confirmed)
 
-    def mark(self, logical_id: LogicalId, state: IntentState) -> None:
+    def mark(self, logical_id: LogicalId, state: IntentState, *, physical_id: PhysicalId | None = None) -> None:
         """How far this run's intent for a resource has come."""
-        self.run_file.mark(logical_id, state)
+        self.run_file.mark(logical_id, state, physical_id=physical_id)
 
     def tell(self, event: Event) -> None:
         """Show and keep an event."""

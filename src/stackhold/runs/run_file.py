@@ -18,7 +18,8 @@ from stackhold.runs import resolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stackhold.model.ids import LockId, LogicalId
+    from stackhold.decide.intents import Marked
+    from stackhold.model.ids import LockId, LogicalId, PhysicalId
     from stackhold.model.instant import Instant
     from stackhold.model.run import Intent, IntentState, RunIdentity
     from stackhold.ports.clock import Clock
@@ -53,7 +54,7 @@ class RunFileKeeper:
         self._serial = 0
         self._carried: tuple[Intent, ...] = ()
         self._own: tuple[Intent, ...] = ()
-        self._states: dict[LogicalId, IntentState] = {}
+        self._states: dict[Marked, IntentState] = {}
         self._guard = threading.Lock()
 
     def found(self, answer: Stored | Absent) -> None:
@@ -93,16 +94,19 @@ class RunFileKeeper:
         )
         return self._send(self._file)
 
-    def mark(self, logical_id: LogicalId, state: IntentState) -> None:
-        """How far our intents for a resource have come."""
+    def mark(self, logical_id: LogicalId, state: IntentState, *, physical_id: PhysicalId | None = None) -> None:
+        """How far our intents for a resource have come, or the one for that very resource. The last word counts."""
         with self._guard:
-            self._states[logical_id] = state
+            if physical_id is None:
+                for key in [key for key in self._states if key[0] == logical_id]:
+                    del self._states[key]
+            self._states[logical_id, physical_id] = state
 
     @property
     def left(self) -> tuple[Intent, ...]:
         """What stays unresolved when the run ends now."""
         with self._guard:
-            states: Mapping[LogicalId, IntentState] = dict(self._states)
+            states: Mapping[Marked, IntentState] = dict(self._states)
         return unresolved(self._own, states, self._carried)
 
     def settle(self) -> bool:

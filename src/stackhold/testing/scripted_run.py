@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stackhold.model.events import Event
-    from stackhold.model.ids import LogicalId
+    from stackhold.model.ids import LogicalId, PhysicalId
     from stackhold.model.record import RecordChange, StateRecord
     from stackhold.model.run import IntentState
     from stackhold.ports.clock import Clock
@@ -86,8 +86,8 @@ class ScriptedRun:
             self.record = apply_changes(self.record, changes)
             self.saves.append((changes, confirmed))
 
-    def mark(self, logical_id: LogicalId, state: IntentState) -> None:
-        """Remember how far an intent has come."""
+    def mark(self, logical_id: LogicalId, state: IntentState, *, physical_id: PhysicalId | None = None) -> None:
+        """Remember how far an intent has come; of several for one logical id the last mark."""
         with self._lock:
             self.marks[logical_id] = state
 

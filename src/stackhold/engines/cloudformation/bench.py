@@ -17,7 +17,7 @@ from stackhold.engines.cloudformation.plan import ResourceChange, Route
 from stackhold.engines.cloudformation.resources.handler import Context, Handler, Want
 from stackhold.engines.cloudformation.values import Lookup, Props
 from stackhold.model.events import Event, EventKind
-from stackhold.model.ids import LogicalId, TypeName
+from stackhold.model.ids import LogicalId, PhysicalId, TypeName
 
 if TYPE_CHECKING:
     from stackhold.engines.cloudformation.resources.handler import Seen
@@ -117,10 +117,10 @@ class Bench:
         if not self.given_up.is_set():
             self.run.save(changes, confirmed=confirmed)
 
-    def mark(self, logical_id: LogicalId, state: IntentState) -> None:
-        """How far this run's intent for a resource has come."""
+    def mark(self, logical_id: LogicalId, state: IntentState, *, physical_id: PhysicalId | None = None) -> None:
+        """How far this run's intents for a resource have come, or the one for that very resource."""
         if not self.given_up.is_set():
-            self.run.mark(logical_id, state)
+            self.run.mark(logical_id, state, physical_id=physical_id)
 
     def tell(self, kind: EventKind, logical_id: LogicalId | None = None, message: str = "", **data: object) -> None:
         """Show and keep an event. Never give it property values: they may be secrets."""

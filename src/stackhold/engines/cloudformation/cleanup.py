@@ -101,7 +101,7 @@ class _CleanUp:
             self._failed(removal, attempt, error)
             raise
         bench.save(_dropped(removal))
-        bench.mark(removal.logical_id, IntentState.DONE)
+        bench.mark(removal.logical_id, IntentState.DONE, physical_id=record.physical_id)
         attempt.ended = bench.run.clock.boot()
         self.result.attempts.append(attempt)
         bench.tell(
@@ -129,7 +129,7 @@ class _CleanUp:
     def _keep(self, removal: Removal) -> None:
         bench = self._bench
         bench.save(_dropped(removal))
-        bench.mark(removal.logical_id, IntentState.DONE)
+        bench.mark(removal.logical_id, IntentState.DONE, physical_id=removal.resource.physical_id)
         self.result.kept.append(removal)
         bench.tell(
             EventKind.OPERATION_SKIPPED,
@@ -143,7 +143,8 @@ class _CleanUp:
     def _failed(self, removal: Removal, attempt: Attempt, error: Exception) -> None:
         bench, record = self._bench, removal.resource
         is_unclear = isinstance(error, OutcomeUnknown) or attempt.trace.is_unclear
-        bench.mark(removal.logical_id, IntentState.UNKNOWN if is_unclear else IntentState.DONE)
+        state = IntentState.UNKNOWN if is_unclear else IntentState.DONE
+        bench.mark(removal.logical_id, state, physical_id=record.physical_id)
         self.result.first_error = self.result.first_error or f"{removal.logical_id}: {error}"
         bench.tell(
             EventKind.OPERATION_FAILED,
@@ -179,10 +180,10 @@ def remove_all(
             result.untouched.add(key)
         else:
             work.leave(key, f"waits for {', '.join(blockers) or 'what depends on it'}")
-        bench.mark(key[0], IntentState.DONE)
+        bench.mark(key[0], IntentState.DONE, physical_id=key[1])
     for key in walked.in_flight:
         result.left[key] = "given up in flight: whether it is gone is not known"
-        bench.mark(key[0], IntentState.UNKNOWN)
+        bench.mark(key[0], IntentState.UNKNOWN, physical_id=key[1])
     return result
 
 
