@@ -123,7 +123,7 @@ class BackStage(Stage):
         elif result.settled:
             segments = ()
         elif result.done:
-            made = JournalSegment(who.run_id, Instant(1), "failed", is_first, result.done)
+            made = JournalSegment(who.run_id, Instant(1), "failed", is_first, result.done, tool_version="0")
             segments = (*before.segments, made)
         else:
             return

@@ -60,6 +60,8 @@ class Entry:
 
     operation: JournalOperation
     run_id: RunId
+    is_ours: bool = True
+    """Whether our release, not another tool, did it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ def _by_resource(segments: Iterable[JournalSegment]) -> dict[LogicalId, list[Ent
     for segment in segments:
         for operation in segment.operations:
             entries = found.pop(operation.logical_id, [])
-            found[operation.logical_id] = [*entries, Entry(operation, segment.run_id)]
+            found[operation.logical_id] = [*entries, Entry(operation, segment.run_id, segment.tool_version is not None)]
     return found
 
 

@@ -40,7 +40,7 @@ class RollbackExecution:
         self._bench = bench
         self._plan = plan
         self._order = order_of(plan)
-        self._way_back = WayBack(bench, plan.undoings.values())
+        self._way_back = WayBack(bench, plan)
         self._told: dict[LogicalId, dict[str, Any]] = {}
         self._crew = Crew(bench.options.concurrency)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from stackhold.engines.cloudformation import undo
 from stackhold.engines.cloudformation.moved import Moves
-from stackhold.engines.cloudformation.names import physical_name
+from stackhold.engines.cloudformation.names import ownership_tags, physical_name
+from stackhold.engines.cloudformation.resources.handler import Lost
 from stackhold.engines.cloudformation.rollback_plan import MAKING, Way
 from stackhold.errors import Bug, ResourceFailed
 from stackhold.model.record import (
@@ -25,11 +26,12 @@ from stackhold.model.record import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from stackhold.engines.cloudformation.bench import Bench
     from stackhold.engines.cloudformation.patience import Trace
-    from stackhold.engines.cloudformation.rollback_plan import Entry, Undoing
+    from stackhold.engines.cloudformation.resources.handler import Handler
+    from stackhold.engines.cloudformation.rollback_plan import Entry, RollbackPlan, Undoing
     from stackhold.engines.cloudformation.values import Props
     from stackhold.model.record import RecordChange
 
@@ -37,12 +39,15 @@ if TYPE_CHECKING:
 class WayBack:
     """What a rollback does to one resource after the other. Thread-safe."""
 
-    def __init__(self, bench: Bench, undoings: Iterable[Undoing]) -> None:
+    def __init__(self, bench: Bench, plan: RollbackPlan) -> None:
         self._bench = bench
+        record = plan.record
+        pending = [item.resource for item in record.pending_deletes] if record is not None else []
+        self._recorded = (*record.resources.values(), *pending) if record is not None else ()
         self._moves = Moves()
         self._saved: list[RecordChange] = []
         self._lock = threading.Lock()
-        for undoing in undoings:
+        for undoing in plan.undoings.values():
             before, now = undoing.before, undoing.now
             if undoing.way not in {Way.FORGET, Way.RESTORE} or before is None or now is None:
                 continue
@@ -231,35 +236,54 @@ class WayBack:
         return f"found as {found.physical_id}, and deleted"
 
     def _lost(self, entry: Entry) -> ResourceRecord | None:
-        """What an unanswered create made: only a name that no other run could have chosen proves that it is ours."""
-        operation, bench = entry.operation, self._bench
+        """What an unanswered create made, if that is provably ours: by its name, by its tags, or by its place."""
+        operation, identity = entry.operation, self._bench.run.identity
         record = ResourceRecord(
             physical_id=operation.physical_id,
             type=operation.type,
             properties=dict(operation.properties or {}),
             provisioned_by=operation.provisioned_by,
         )
-        identity, rule = bench.run.identity, bench.handler(record).name_rule
-        if rule is not None and not record.properties.get(rule.property):
-            name = physical_name(
-                rule,
-                dict(record.properties),
-                account=bench.aws.account(),
-                region=identity.region,
-                stack=identity.stack,
+        try:
+            if not entry.is_ours:
+                raise ResourceFailed("another tool has made it, and leaves no sign that it was its own")
+            handler = self._bench.handler(record)
+            found = handler.find(self._bench.context(), self._sent(entry, record, handler))
+        except ResourceFailed as error:
+            command = undo.look_command(
+                type_name=operation.type,
+                name=operation.physical_id,
                 logical_id=operation.logical_id,
+                region=identity.region,
                 run_id=entry.run_id,
             )
-            if name == operation.physical_id:
-                return record if bench.read(record) is not None else None
-        command = undo.look_command(
-            type_name=operation.type,
-            name=operation.physical_id,
-            logical_id=operation.logical_id,
-            region=identity.region,
-            run_id=entry.run_id,
-        )
-        raise ResourceFailed(
-            f"whether {operation.physical_id or 'it'} came to be, and is ours, is not known; look for it with: "
-            f"{command}; leave it as it is with --orphan {operation.logical_id}"
+            raise ResourceFailed(
+                f"whether {operation.physical_id or 'it'} came to be, and is ours, is not known: {error.message}; look "
+                f"for it with: {command}; leave it as it is with --orphan {operation.logical_id}"
+            ) from error
+        return dataclasses.replace(record, physical_id=found) if found is not None else None
+
+    def _sent(self, entry: Entry, record: ResourceRecord, handler: Handler) -> Lost:
+        """What the create was sent with, and where its result must be."""
+        identity, logical_id = self._bench.run.identity, entry.operation.logical_id
+        own_name = None
+        if (rule := handler.name_rule) is not None and not record.properties.get(rule.property):
+            own_name = physical_name(
+                rule,
+                dict(record.properties),
+                account=self._bench.aws.account(),
+                region=identity.region,
+                stack=identity.stack,
+                logical_id=logical_id,
+                run_id=entry.run_id,
+            )
+        others = self._recorded
+        return Lost(
+            logical_id=logical_id,
+            name=own_name or record.physical_id,
+            is_own_name=own_name is not None and own_name == record.physical_id,
+            tags=ownership_tags(identity.stack, identity.region, entry.run_id, logical_id),
+            place=handler.place(dict(record.properties)),
+            known=frozenset(item.physical_id for item in others if item.type == record.type),
+            stack=frozenset(item.physical_id for item in others),
         )
