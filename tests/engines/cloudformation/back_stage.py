@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from dataclasses import dataclass, field
@@ -9,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from tests.engines.cloudformation.stage import THING, Stage
 
+from stackhold.decide.killed import segment_of_killed
 from stackhold.engines.cloudformation.bench import DeployOptions
 from stackhold.engines.cloudformation.rollback import RollbackEngine, RollbackWork
 from stackhold.model.codec import decode_journal, encode_journal
+from stackhold.model.ids import LockId
 from stackhold.model.instant import Instant
 from stackhold.model.journal import Journal, JournalSegment
+from stackhold.model.run import RunFile
 from stackhold.ports.aws import Resend
 from stackhold.testing.fake_cloud import FakeCloud, Gate
 
@@ -69,6 +73,29 @@ class BackStage(Stage):
         result = super().deploy(outputs=outputs, **resources)
         self._settle(result, is_first=is_first)
         return result
+
+    def killed_deploy(self, **resources: dict[str, Any]) -> None:
+        """A deploy that is killed: it settles nothing, and whoever recovers it writes its segment of the journal."""
+        self.begin()
+        before = self.record
+        names = {*resources, *(before.resources if before else ())}
+        result = super().deploy(**resources)
+        self.record = self.run.record
+        who = self.run.identity
+        left = RunFile(
+            who.run_id,
+            LockId("lock"),
+            1,
+            "deploy",
+            who.owner,
+            Instant(1),
+            1,
+            plan=tuple({"logicalId": name} for name in names),
+        )
+        segment = segment_of_killed(left, before, self.record, tool_version="0")
+        if segment is not None:
+            segments = self.journal.segments if self.journal else ()
+            self._settle(dataclasses.replace(result, journal=(*segments, segment)), is_first=False)
 
     def destroy(self) -> WorkResult:
         """Destroy, and settle the journal."""

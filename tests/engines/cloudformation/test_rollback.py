@@ -395,20 +395,20 @@ def whole(template: dict[str, Any]) -> dict[str, Any]:
 @settings(deadline=None, max_examples=150)
 @given(
     first=templates.map(whole),
-    others=st.lists(st.tuples(templates.map(whole), st.integers(1, 6)), min_size=1, max_size=3),
+    others=st.lists(st.tuples(templates.map(whole), st.integers(1, 6), st.booleans()), min_size=1, max_size=3),
     cuts=st.lists(st.integers(1, 5), max_size=3),
     kills=st.booleans(),
 )
 def test_whatever_was_deployed_and_stopped_a_rollback_brings_back_what_was_there_before(
-    first: dict[str, Any], others: list[tuple[dict[str, Any], int]], cuts: list[int], kills: bool
+    first: dict[str, Any], others: list[tuple[dict[str, Any], int, bool]], cuts: list[int], kills: bool
 ) -> None:
     stage = BackStage()
     if first:
         assert stage.deploy(**first).settled
     before = content(stage)
-    for template, calls in others:
+    for template, calls, is_killed in others:
         stage.cloud.changes_left = calls
-        stage.deploy(**template)
+        (stage.killed_deploy if is_killed else stage.deploy)(**template)
         if stage.journal is None:
             before = content(stage)
     for calls in cuts:
