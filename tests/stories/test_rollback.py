@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.inventory import inventory
 from tests.stories.cdkd_stack import rebuilt
-from tests.stories.scene import wait_until
+from tests.stories.scene import EXAMPLES, wait_until
 from tests.stories.slow_chain import CHAIN, NAMES, STACK, Chain, chain_in
 
 from stackhold.testing.proxy import Answer, Rule, SlowProxy
@@ -281,6 +281,49 @@ def test_an_interrupted_destroy_is_undone(chain: Chain) -> None:
     assert rollback(chain).finish().code == 0
     assert values(chain) == before
     assert chain.scene.run("deploy", "chain.yaml", "--json").json()["isEmpty"] is True
+
+
+def test_a_stopped_change_of_a_whole_application_is_undone_without_drift(scene: Scene) -> None:
+    template = str(EXAMPLES / "serverless.yaml")
+    scene.run("deploy", template, "--stack-name", "orders")
+    before = inventory(scene.client)
+    with SlowProxy(scene.emulator.url) as proxy:
+        through = {"AWS_ENDPOINT_URL": proxy.url}
+        held = proxy.add(Rule(operation="Update*", skip=1, times=1, hold=threading.Event()))
+        running = scene.start("deploy", template, "--stack-name", "orders", "--parameter", "Stage=prod", env=through)
+        held.wait_reached()
+        running.signal(signal.SIGTERM)
+        scene.wait_told("orders", "stopping")
+        held.release()
+        assert running.finish().code == 143
+    done = scene.run("rollback", "orders", "--json").json()
+    assert set(done["counts"]) == {"restore"}
+    assert inventory(scene.client) == before
+    assert not scene.file("orders", "rollback-journal.json").exists()
+    scene.run("diff", template, "--stack-name", "orders", "--fail")
+    assert scene.run("drift", "orders", "--json").json()["isDrifted"] is False
+
+
+def test_a_stopped_first_deploy_of_a_whole_application_is_undone(scene: Scene) -> None:
+    before = inventory(scene.client)
+    with SlowProxy(scene.emulator.url) as proxy:
+        held = proxy.add(Rule(operation="CreateEventSourceMapping*", times=1, hold=threading.Event()))
+        running = scene.start(
+            "deploy",
+            str(EXAMPLES / "serverless.yaml"),
+            "--stack-name",
+            "orders",
+            env={"AWS_ENDPOINT_URL": proxy.url},
+        )
+        held.wait_reached()
+        running.signal(signal.SIGINT)
+        scene.wait_told("orders", "stopping")
+        held.release()
+        assert running.finish().code == 130
+    done = scene.run("rollback", "orders", "--yes", "--json").json()
+    assert done["counts"]["delete"] > 10
+    assert inventory(scene.client) == before
+    assert not scene.file("orders").exists()
 
 
 def test_a_destroy_that_completes_removes_the_journal(chain: Chain) -> None:
