@@ -49,6 +49,7 @@ class ScriptedRun:
         self._who = who or identity()
         self._stop: Stop | None = None
         self._is_cut = False
+        self._is_dead = False
         self._lock = threading.Lock()
         self.record = record or empty_record(self._who.stack, self._who.region)
         self.events: list[Event] = []
@@ -83,6 +84,8 @@ class ScriptedRun:
     def save(self, changes: Sequence[RecordChange], *, confirmed: bool = False) -> None:
         """Apply the changes at once."""
         with self._lock:
+            if self._is_dead:
+                return
             self.record = apply_changes(self.record, changes)
             self.saves.append((changes, confirmed))
 
@@ -99,6 +102,13 @@ class ScriptedRun:
     def stop(self, cause: StopCause = StopCause.SIGTERM, *, is_over: bool = False) -> None:
         """Stop as on a first signal; with `is_over` as past the grace."""
         self._stop = Stop(cause, is_over=is_over)
+
+    def die(self) -> None:
+        """As if the process were killed at this moment: nothing starts any more, and nothing more is saved."""
+        with self._lock:
+            self._is_dead = True
+        self.cut()
+        self.stop(StopCause.SIGTERM, is_over=True)
 
     def cut(self) -> None:
         """Let no call start, and give up waits."""

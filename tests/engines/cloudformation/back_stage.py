@@ -38,7 +38,10 @@ class StoppingCloud(FakeCloud):
     def __init__(self) -> None:
         super().__init__()
         self.stop: Callable[[], object] = lambda: None
+        self.die: Callable[[], object] = lambda: None
         self.changes_left: int | None = None
+        self.dies_after: int | None = None
+        """So many updates and deletes."""
         self.stops_before: tuple[str, str] | None = None
 
     def call(
@@ -51,6 +54,10 @@ class StoppingCloud(FakeCloud):
             self.changes_left -= 1
             if self.changes_left == 0:
                 self.stop()
+        if operation in {"UpdateThing", "DeleteThing"} and self.dies_after is not None:
+            self.dies_after -= 1
+            if self.dies_after == 0:
+                self.die()
         return answer
 
 
@@ -65,6 +72,7 @@ class BackStage(Stage):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.cloud.stop = lambda: self.run.stop()
+        self.cloud.die = lambda: self.run.die()
 
     def deploy(self, *, outputs: Mapping[str, Any] | None = None, **resources: dict[str, Any]) -> WorkResult:
         """Deploy, and settle the journal."""

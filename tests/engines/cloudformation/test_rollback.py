@@ -396,11 +396,10 @@ def whole(template: dict[str, Any]) -> dict[str, Any]:
 @given(
     first=templates.map(whole),
     others=st.lists(st.tuples(templates.map(whole), st.integers(1, 6), st.booleans()), min_size=1, max_size=3),
-    cuts=st.lists(st.integers(1, 5), max_size=3),
-    kills=st.booleans(),
+    cuts=st.lists(st.tuples(st.integers(1, 5), st.sampled_from(["stopped", "not settled", "killed"])), max_size=3),
 )
 def test_whatever_was_deployed_and_stopped_a_rollback_brings_back_what_was_there_before(
-    first: dict[str, Any], others: list[tuple[dict[str, Any], int, bool]], cuts: list[int], kills: bool
+    first: dict[str, Any], others: list[tuple[dict[str, Any], int, bool]], cuts: list[tuple[int, str]]
 ) -> None:
     stage = BackStage()
     if first:
@@ -411,12 +410,13 @@ def test_whatever_was_deployed_and_stopped_a_rollback_brings_back_what_was_there
         (stage.killed_deploy if is_killed else stage.deploy)(**template)
         if stage.journal is None:
             before = content(stage)
-    for calls in cuts:
+    for calls, how in cuts:
         if stage.journal is None:
             break
-        stage.cloud.changes_left = calls
-        (stage.killed_rollback if kills else stage.rollback)()
-    stage.cloud.changes_left = None
+        stage.cloud.changes_left = None if how == "killed" else calls
+        stage.cloud.dies_after = calls if how == "killed" else None
+        (stage.rollback if how == "stopped" else stage.killed_rollback)()
+    stage.cloud.changes_left = stage.cloud.dies_after = None
     if stage.journal is not None:
         result = stage.rollback()
         assert result.exit_code is ExitCode.DONE, result
