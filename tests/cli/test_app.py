@@ -8,6 +8,7 @@ import pytest
 from tests.cli.typing_scene import Shell
 
 from stackhold.cli.app import VERBS
+from stackhold.cli.planned import COMMANDS, OPTIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +54,23 @@ def test_an_expected_error_is_one_line_and_a_hint_and_exits_1(shell: Shell) -> N
         "See what is recorded with: stackhold state list",
     ]
     assert not (shell.cwd / ".stackhold").exists()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_planned_command_says_that_it_is_not_in_this_release(shell: Shell, name: str) -> None:
+    typed = shell.type(*name.split(), "STACK", "--yes")
+    assert (typed.code, typed.err.partition(".")[0]) == (64, f"stackhold: {name} is not in this release")
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_planned_option_says_that_it_is_not_in_this_release(shell: Shell, name: str) -> None:
+    typed = shell.type(*name.split(), "x")
+    assert (typed.code, typed.err.partition(".")[0]) == (64, f"stackhold: {name} is not in this release")
+
+
+def test_a_misspelt_command_is_told_with_the_one_that_may_be_meant(shell: Shell) -> None:
+    assert "Did you mean 'deploy'" in shell.type("deply", "x.yaml").err
+    assert "Did you mean 'list'" in shell.type("state", "lst").err
 
 
 def test_two_regions_under_two_names_are_a_usage_error(shell: Shell) -> None:

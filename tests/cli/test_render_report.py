@@ -65,6 +65,81 @@ def test_a_run_that_went_back_says_what_became_of_each_resource() -> None:
     ]
 
 
+def entry(name: str, operation: str, outcome: str = "done", **more: object) -> dict[str, object]:
+    return {"logicalId": name, "operation": operation, "outcome": outcome, **more}
+
+
+def went_back(*entries: dict[str, object], code: ExitCode = ExitCode.FAILED) -> RunReport:
+    counts = {"create": len(entries)}
+    summary = {"counts": counts, "resources": list(entries), "failures": []}
+    return report(Outcome.FAILED, code, changed=True, error="F: no", summary=summary)
+
+
+def test_the_last_line_of_a_run_that_went_back_counts_what_was_undone() -> None:
+    undone = went_back(
+        entry("A", "create", wentBack="deleted"),
+        entry("B", "create", wentBack="deleted"),
+        entry("C", "update", wentBack="restored"),
+        entry("F", "create", "failed", wentBack="untouched"),
+    )
+    assert report_text(undone, took_ms=600) == (
+        "payments (eu-west-1): deploy failed and was undone in 0.6 s: "
+        "2 created and deleted again, 1 updated and restored, 1 failed"
+    )
+
+
+def test_the_last_line_of_a_run_that_went_back_in_part_counts_what_was_left() -> None:
+    left = went_back(
+        entry("A", "create", wentBack="left", reason="denied"),
+        entry("F", "create", "failed", wentBack="deleted"),
+        code=ExitCode.PARTLY,
+    )
+    assert report_text(left, took_ms=600) == (
+        "payments (eu-west-1): deploy failed and was partly undone in 0.6 s: 1 created and left as it is, 1 failed"
+    )
+
+
+def test_what_a_policy_kept_although_the_rest_was_undone_is_said() -> None:
+    kept = went_back(
+        entry("A", "create", physicalId="a-1", wentBack="kept", reason="as a-1 (DeletionPolicy Retain)"),
+        entry("B", "create", wentBack="deleted"),
+        entry("F", "create", "failed", wentBack="untouched"),
+    )
+    assert "1 created and kept by its policy, 1 created and deleted again, 1 failed" in report_text(kept, took_ms=1)
+    assert trouble_text(kept).splitlines()[-1].startswith(
+        "What this run did was undone, but for 1 resource that a policy kept. Mend the cause"
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [("create", "it never came to be"), ("update", "it is as it was"), ("replace", "it is as it was")],
+)
+def test_what_a_failed_operation_did_not_touch_is_said_in_fitting_words(operation: str, words: str) -> None:
+    undone = went_back(entry("F", operation, "failed", wentBack="untouched"))
+    assert f"  F  {operation}: {words}" in trouble_text(undone)
+
+
+def test_a_stop_after_everything_was_done_does_not_ask_to_go_on() -> None:
+    done = report(
+        Outcome.INTERRUPTED,
+        ExitCode.INTERRUPTED,
+        changed=True,
+        is_complete=True,
+        error="stopped by SIGINT; everything had been done",
+    )
+    assert trouble_text(done) == (
+        "stackhold: deploy of payments (eu-west-1): stopped by SIGINT; everything had been done"
+    )
+
+
+def test_a_stopped_run_counts_what_it_did_not_start() -> None:
+    stopped = report(
+        Outcome.INTERRUPTED, ExitCode.INTERRUPTED, changed=True, summary={"counts": {"create": 3, "not tried": 5}}
+    )
+    assert report_text(stopped, took_ms=1000).endswith(": 3 created, 5 not started")
+
+
 @pytest.mark.parametrize(
     ("outcome", "code"),
     [

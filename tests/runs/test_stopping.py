@@ -295,6 +295,24 @@ def test_a_signal_after_the_work_is_done_does_not_undo_its_success() -> None:
     assert actor.run.run(ScriptedEngine(creates=["A"])).exit_code is ExitCode.DONE
 
 
+@pytest.mark.parametrize(
+    ("cause", "exit_code"), [(StopCause.SIGINT, ExitCode.INTERRUPTED), (StopCause.CANCEL, ExitCode.TERMINATED)]
+)
+def test_a_stop_that_finds_nothing_left_to_do_says_that_everything_was_done(
+    cause: StopCause, exit_code: ExitCode
+) -> None:
+    actor = RunScene().actor()
+
+    def script(run: Run) -> WorkResult:
+        actor.stops.request(cause)
+        until(run.stopping)
+        return WorkResult(Outcome.SUCCEEDED, ExitCode.DONE)
+
+    report = actor.run.run(ScriptedEngine(script, ["A"]))
+    assert (report.exit_code, report.is_complete) == (exit_code, True)
+    assert report.error.endswith("; everything had been done")
+
+
 def test_the_first_cause_stays() -> None:
     stops = Stops()
     heard: list[StopCause] = []

@@ -10,6 +10,7 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stackhold.cli.planned import not_yet
 from stackhold.errors import AwsError, LockHeld, LockLost, RecordUnreadable, StackholdError, StoreError, TemplateError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def of_usage(error: click.ClickException) -> Shown:
     """A command line that cannot be understood."""
     context = getattr(error, "ctx", None)
     usage = f"{context.get_usage()}\nTry '{context.command_path} --help'.\n" if context is not None else ""
-    message = error.format_message()
+    message = not_yet(error) or error.format_message()
     return Shown(f"stackhold: {printable(message)}\n{usage}", {"kind": "UsageError", "message": message})
 
 

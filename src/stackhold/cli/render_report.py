@@ -35,6 +35,7 @@ _DONE_WORDS = {
     "look for": "looked for",
     "already undone": "undone already",
     "orphan": "left as they are",
+    "not tried": "not started",
 }
 _STOPPED = {
     StopCause.SIGINT: "stopped by SIGINT",
@@ -46,10 +47,18 @@ _FATES = {
     "deleted": "deleted again",
     "restored": "its recorded properties are back",
     "kept": "kept",
-    "untouched": "it never came to be",
+    "untouched": "it is as it was",
     "created again": "created again, its data is lost",
     "left": "could not be undone, it stays as it is",
 }
+_AGAIN = {
+    "deleted": "deleted again",
+    "restored": "restored",
+    "kept": "kept by its policy",
+    "created again": "created again without its data",
+    "left": "left as it is",
+}
+"""What became of something that was done, after what was done."""
 
 
 def report_text(report: RunReport, *, took_ms: int, paint: Paint = PLAIN) -> str:
@@ -60,9 +69,9 @@ def report_text(report: RunReport, *, took_ms: int, paint: Paint = PLAIN) -> str
         lines = [f"{name}: {_nothing(report)}"]
     else:
         style = "green" if report.exit_code is ExitCode.DONE else "red"
-        lines = [
-            f"{name}: {identity.operation} {paint(style, report.outcome.value)} in {words(took_ms)}{_counts(report)}"
-        ]
+        undone, counts = _went_back(report)
+        ended = paint(style, report.outcome.value) + undone
+        lines = [f"{name}: {identity.operation} {ended} in {words(took_ms)}{counts or _counts(report)}"]
     outputs = report.record.outputs if report.record is not None and identity.operation != "rollback" else {}
     if outputs and report.exit_code is ExitCode.DONE:
         lines += ["", "Outputs", *(f"  {key} = {_value(value)}" for key, value in outputs.items())]
@@ -137,6 +146,34 @@ def _counts(report: RunReport) -> str:
     return ": " + ", ".join(f"{number} {_DONE_WORDS.get(str(word), word)}" for word, number in counts.items())
 
 
+def _went_back(report: RunReport) -> tuple[str, str]:
+    """For a run that went back: that it did, and counts of what was done and then undone."""
+    entries = [each for each in _resources(report) if each.get("wentBack")]
+    if not entries:
+        return "", ""
+    counts: dict[str, int] = {}
+    for each in _resources(report):
+        outcome, operation = str(each.get("outcome")), str(each.get("operation"))
+        done = _DONE_WORDS.get(operation, operation) if outcome == "done" else _DONE_WORDS.get(outcome, outcome)
+        again = _AGAIN.get(str(each.get("wentBack")), "") if outcome == "done" else ""
+        said = f"{done} and {again}" if again else done
+        counts[said] = counts.get(said, 0) + 1
+    said = ", ".join(f"{number} {what}" for what, number in counts.items())
+    partly = "partly " if any(each["wentBack"] == "left" for each in entries) else ""
+    return f" and was {partly}undone", f": {said}"
+
+
+def _undone_in_full(report: RunReport) -> str:
+    """That what a run did was undone, and what a policy kept although."""
+    fates = [str(each["wentBack"]) for each in _resources(report) if each.get("wentBack")]
+    if not fates:
+        return ""
+    kept = fates.count("kept")
+    noun = "resource" if kept == 1 else "resources"
+    but = f", but for {kept} {noun} that a policy kept" if kept else ""
+    return f"What this run did was undone{but}. "
+
+
 def _failures(report: RunReport) -> list[dict[str, Any]]:
     """Those that the first line does not name already."""
     found = report.summary.get("failures")
@@ -146,7 +183,7 @@ def _failures(report: RunReport) -> list[dict[str, Any]]:
 
 def _next_step(report: RunReport) -> str:
     """The safe next step, where the run itself names none."""
-    if not report.changed:
+    if not report.changed or report.is_complete:
         return ""
     operation = report.identity.operation
     if report.outcome in (Outcome.INTERRUPTED, Outcome.DEADLINE_EXCEEDED) or report.exit_code is ExitCode.PARTLY:
@@ -164,8 +201,7 @@ def _next_step(report: RunReport) -> str:
         again = f"run the same {report.identity.operation} again."
         if report.unsaved:
             return f"What the run did could not be saved. Mend the cause, look at these, and {again}"
-        went_back = any(each.get("wentBack") for each in _resources(report))
-        return f"{'What this run did was undone. ' if went_back else ''}Mend the cause and {again}"
+        return f"{_undone_in_full(report)}Mend the cause and {again}"
     return ""
 
 
@@ -194,6 +230,8 @@ def _undone_lines(report: RunReport) -> list[str]:
             note = f": {printable(str(reason))}" if reason else ""
             identity = f" ({printable(str(each['physicalId']))})" if each.get("physicalId") else ""
             became = _FATES.get(str(fate), str(fate or "left as it is"))
+            if fate == "untouched" and each.get("operation") == "create":
+                became = "it never came to be"
             lines.append(f"  {each.get('logicalId')}{identity}  {each.get('operation')}: {became}{note}")
     return ["What became of each resource:", *lines] if lines else []
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stackhold.runs.watch import Watch
 
 _LATE = (StopCause.FOREIGN_WRITE, StopCause.LOCK_LOST, StopCause.STOOD_DOWN)
+_STOPS = (StopCause.SIGINT, StopCause.SIGTERM, StopCause.CANCEL, StopCause.DEADLINE)
 _NOTHING_DONE = "the run ended before it changed anything"
 _UNCHANGED = {
     Outcome.BLOCKED: "the plan was not approved; nothing was changed",
@@ -141,7 +142,9 @@ class Closing:
 
     def _judge(self, settling: Settling, result: WorkResult, cause: StopCause | None, *, is_saved: bool) -> RunReport:
         outcome, exit_code = end_of(cause, outcome=result.outcome, exit_code=result.exit_code)
-        error = "; ".join(each for each in (self._why(cause), result.error) if each)
+        is_complete = is_saved and result.outcome is Outcome.SUCCEEDED
+        after = "everything had been done" if is_complete and cause in _STOPS else ""
+        error = "; ".join(each for each in (self._why(cause), result.error or after) if each)
         saver = settling.saver
         if not is_saved and exit_code is ExitCode.DONE:
             outcome, exit_code = Outcome.FAILED, ExitCode.FAILED
@@ -160,6 +163,7 @@ class Closing:
             error=error,
             record=saver.confirmed.record,
             changed=True,
+            is_complete=is_complete,
             is_journalled=is_saved and not result.settled and bool(result.done),
             generation=self._parts.lock.generation,
             holder=self._holder or self._came_after or "",

@@ -35,6 +35,8 @@ class RunReport:
     """Whether the run stamped the record, so that it may have called the cloud."""
     is_journalled: bool = False
     """Whether the rollback journal says what was done, so that it can be undone."""
+    is_complete: bool = False
+    """Whether all that was planned had been done, even if the run was asked to stop meanwhile."""
     is_empty: bool = False
     """Whether there was nothing to do."""
     generation: int | None = None

@@ -258,6 +258,7 @@ def test_a_stop_starts_nothing_new_lets_what_is_in_flight_finish_and_undoes_noth
     assert set(stage.run.record.resources) == {A}
     assert [(item.logical_id, item.change_type, item.status) for item in result.done] == [(A, "CREATE", None)]
     assert stage.run.marks == {A: IntentState.DONE, B: IntentState.DONE}
+    assert result.summary["counts"] == {"create": 1, "not tried": 1}
 
 
 def test_a_stop_that_is_over_returns_at_once_and_leaves_what_is_in_flight_unknown() -> None:

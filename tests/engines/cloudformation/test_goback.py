@@ -109,13 +109,14 @@ def test_an_old_one_that_had_to_go_first_is_created_again_and_the_loss_is_said()
     assert any("what it held is lost" in event.message for event in stage.run.events)
 
 
-def test_a_created_resource_with_policy_retain_is_kept_and_named_with_the_import_command() -> None:
+def test_a_created_resource_with_policy_retain_is_kept_and_named_as_in_no_record() -> None:
     stage = Stage()
     stage.cloud.refuse("CreateThing", "b")
     result = stage.deploy(A={"Name": "a", "policy": "Retain"}, B={"Name": "b", "after": ["A"]})
     assert result.record_gone
     assert set(stage.cloud.things) == {"a"}
-    assert any("stackhold import shop A=a" in event.message for event in stage.run.events)
+    assert any("kept as a (DeletionPolicy Retain); it is in no record now" in each.message for each in stage.run.events)
+    assert "undoing 1 operation" in [each.message for each in stage.run.events]
 
 
 def test_a_created_resource_with_retain_except_on_create_goes() -> None:

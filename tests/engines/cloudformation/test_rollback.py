@@ -189,7 +189,7 @@ def test_what_was_created_is_kept_when_its_policy_says_so_and_named() -> None:
     assert_complete(stage, result)
     assert set(stage.cloud.things) == {"a"}
     assert result.record_gone
-    assert "stackhold import shop A=a --region eu-west-1" in str(result.summary["resources"])
+    assert "as a (DeletionPolicy Retain); it is in no record now" in str(result.summary["resources"])
 
 
 def test_several_runs_are_undone_together_to_how_it_was_before_the_oldest() -> None:
@@ -237,7 +237,7 @@ def test_an_orphan_stays_in_the_cloud_out_of_record_and_journal_and_holds_nothin
     assert_complete(stage, result)
     assert set(stage.cloud.things) == {"b"}
     assert result.record_gone
-    assert "stackhold import shop B=b" in str(result.summary["resources"])
+    assert "as b (--orphan); it is in no record now" in str(result.summary["resources"])
 
 
 def test_an_updated_orphan_stays_as_it_is_recorded() -> None:

@@ -25,7 +25,7 @@ from stackhold.engines.cloudformation.known import Known
 from stackhold.engines.cloudformation.operations import Operations, is_forward, is_instant
 from stackhold.engines.cloudformation.outputs import resolve_outputs
 from stackhold.engines.cloudformation.plan import Action
-from stackhold.engines.cloudformation.summary import still_there, summary_of, told
+from stackhold.engines.cloudformation.summary import not_tried, still_there, summary_of, told
 from stackhold.engines.cloudformation.walk import Crew, Walked, walk
 from stackhold.errors import StackholdError, StoodDown
 from stackhold.model.events import EventKind
@@ -35,7 +35,7 @@ from stackhold.model.run import IntentState, Outcome
 from stackhold.ports.engine import WorkResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from stackhold.engines.cloudformation.bench import Bench
     from stackhold.engines.cloudformation.plan import Plan
@@ -257,7 +257,7 @@ class DeployExecution:
             settled=nothing_done,
             keeps_journal=nothing_done and not self._facts.is_first,
             record_gone=nothing_done and self._facts.is_first,
-            summary=self._summary(),
+            summary=self._summary(not_started=walked.not_started),
             error=problem or "not everything was done",
         )
 
@@ -305,6 +305,7 @@ class DeployExecution:
         removed: Removed | None = None,
         back: WentBack | None = None,
         reasons: Mapping[LogicalId, str] | None = None,
+        not_started: Collection[LogicalId] | None = None,
     ) -> dict[str, object]:
         resources = {
             name: told(attempt)
@@ -317,6 +318,8 @@ class DeployExecution:
                 resources[name]["reason"] = reason
         for name, reason in (reasons or {}).items():
             resources[name]["reason"] = reason
+        if not_started is not None:
+            resources.update(not_tried(self._plan, not_started))
         return summary_of(resources, removed)
 
 

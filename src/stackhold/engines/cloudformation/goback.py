@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from stackhold.engines.cloudformation import undo
 from stackhold.engines.cloudformation.attempt import Attempt, Verb
 from stackhold.engines.cloudformation.patience import Trace
+from stackhold.engines.cloudformation.summary import counted
 from stackhold.engines.cloudformation.walk import near_needs, turned, walk
 from stackhold.errors import OutcomeUnknown, ResourceFailed
 from stackhold.model.events import EventKind
@@ -126,9 +127,7 @@ class _GoBack:
         if record is not None and attempt.error is None and _policy(attempt) == "Retain":
             self._bench.save(DropResource(attempt.logical_id))
             self._known.drop(attempt.logical_id)
-            self.result.reasons[attempt.logical_id] = undo.kept_message(
-                self._bench.run.identity, attempt.logical_id, record, why="DeletionPolicy Retain"
-            )
+            self.result.reasons[attempt.logical_id] = undo.kept_message(record, why="DeletionPolicy Retain")
             return Undone.KEPT
         return self._delete_new(attempt, trace)
 
@@ -202,7 +201,7 @@ def go_back(bench: Bench, plan: Plan, known: Known, attempts: Mapping[LogicalId,
     undoing = {name: attempt for name, attempt in attempts.items() if attempt.verb is not Verb.NOTHING}
     order = turned(near_needs(undoing.keys(), plan.needs))
     count = sum(attempt.after is not None or attempt.trace.left_something for attempt in undoing.values())
-    bench.tell(EventKind.GOING_BACK, message=f"undoing {count} operations", operations=count)
+    bench.tell(EventKind.GOING_BACK, message=f"undoing {counted(count, 'operation')}", operations=count)
 
     def undo(logical_id: LogicalId, release: Callable[[], None]) -> None:
         work.undo(undoing[logical_id])

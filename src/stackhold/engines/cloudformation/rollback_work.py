@@ -12,7 +12,7 @@ from stackhold.decide.record import apply_changes
 from stackhold.engines.cloudformation.patience import Trace
 from stackhold.engines.cloudformation.rollback_order import Part, order_of
 from stackhold.engines.cloudformation.rollback_plan import Way, what_is_left
-from stackhold.engines.cloudformation.summary import summary_of
+from stackhold.engines.cloudformation.summary import counted, summary_of
 from stackhold.engines.cloudformation.walk import Crew, walk
 from stackhold.engines.cloudformation.way_back import WayBack
 from stackhold.errors import OutcomeUnknown
@@ -48,7 +48,7 @@ class RollbackExecution:
         """Do it all."""
         bench = self._bench
         count = len(self._plan.undoings)
-        bench.tell(EventKind.GOING_BACK, message=f"going back on {count} resources", operations=count)
+        bench.tell(EventKind.GOING_BACK, message=f"going back on {counted(count, 'resource')}", operations=count)
         try:
             walked = walk(
                 self._order,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from stackhold.engines.cloudformation.plan import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from stackhold.engines.cloudformation.attempt import Attempt
     from stackhold.engines.cloudformation.cleanup import Removed
+    from stackhold.engines.cloudformation.plan import Plan
     from stackhold.model.ids import LogicalId
+
+_CLEAN_UP: Final = frozenset({Action.DELETE, Action.RETAIN})
 
 
 def summary_of(resources: dict[LogicalId, dict[str, Any]], removed: Removed | None) -> dict[str, object]:
@@ -66,4 +71,19 @@ def told(attempt: Attempt) -> dict[str, Any]:
 
 def still_there(removed: Removed) -> str:
     """One line for a clean-up that could not delete everything."""
-    return f"{len(removed.left)} resources are still there"
+    number = len(removed.left)
+    return f"{counted(number, 'resource')} {'is' if number == 1 else 'are'} still there"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 resource`, `2 resources`."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def not_tried(plan: Plan, not_started: Collection[LogicalId]) -> dict[LogicalId, dict[str, Any]]:
+    """What a stopped run has not begun: operations that wait for others, and the whole clean-up."""
+    return {
+        name: {"type": change.type, "operation": change.action.value, "outcome": "not tried"}
+        for name, change in plan.changes.items()
+        if (name in not_started and change.action is not Action.KEEP) or change.action in _CLEAN_UP
+    }

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from stackhold.engines.cloudformation.values import Props
     from stackhold.model.ids import LogicalId, PhysicalId, Region, RunId, TypeName
     from stackhold.model.record import ResourceRecord
-    from stackhold.model.run import RunIdentity
 
 
 def restore(
@@ -82,12 +81,9 @@ def delete(bench: Bench, record: ResourceRecord, trace: Trace | None = None) -> 
     bench.handler(record).delete(bench.context(trace), record.physical_id, dict(record.properties))
 
 
-def kept_message(identity: RunIdentity, logical_id: LogicalId, record: ResourceRecord, *, why: str) -> str:
-    """That a resource stays in the cloud without a record, and how to take it in again."""
-    return (
-        f"as {record.physical_id} ({why}), no longer in the record; take it in again with: stackhold import "
-        f"{identity.stack} {logical_id}={record.physical_id} --region {identity.region}"
-    )
+def kept_message(record: ResourceRecord, *, why: str) -> str:
+    """That a resource stays in the cloud without a record."""
+    return f"as {record.physical_id} ({why}); it is in no record now: delete it by hand once nobody needs it"
 
 
 def look_command(*, type_name: TypeName, name: str, logical_id: LogicalId, region: Region, run_id: RunId) -> str:
