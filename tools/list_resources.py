@@ -26,9 +26,9 @@ replaces or deletes it is asked about.
 |---|---|---|---|---|
 """
 _FOOT = """
-Every other type goes through Cloud Control: found again by its identifier where the template names all of it, else by its
-tags among all of its type. One that takes no tags and whose identifier AWS chooses cannot be found; the run names it with the command that
-looks for it.
+Every other type goes through Cloud Control: found again by its identifier where the template names all of it, else by
+its tags among all of its type. One that takes no tags and whose identifier AWS chooses cannot be found; the run names
+it with the command that looks for it.
 """
 
 

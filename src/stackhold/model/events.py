@@ -19,6 +19,7 @@ class EventKind(StrEnum):
     LOCK_WAITING = "lock-waiting"
     LOCK_ACQUIRED = "lock-acquired"
     LOCK_TAKEN_OVER = "lock-taken-over"
+    RECOVERED = "recovered"
     PLANNED = "planned"
     OPERATION_STARTED = "operation-started"
     OPERATION_SETTLING = "operation-settling"

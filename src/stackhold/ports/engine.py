@@ -31,8 +31,8 @@ class Stop:
     """True past the grace less its margin, or past the lock's cut: return, leaving what is in flight UNKNOWN."""
 
 
-class Run(Protocol):
-    """The guarded run as an engine sees it. All methods are thread-safe."""
+class Looking(Protocol):
+    """A run that looks before it has planned. All methods are thread-safe."""
 
     @property
     def identity(self) -> RunIdentity:
@@ -58,6 +58,10 @@ class Run(Protocol):
     def wait(self, ms: int) -> None:
         """Wait between polls; returns at once, raising `StoodDown`, when waits are given up."""
         ...
+
+
+class Run(Looking, Protocol):
+    """The guarded run as an engine sees it. All methods are thread-safe."""
 
     def save(self, changes: Sequence[RecordChange], *, confirmed: bool = False) -> None:
         """Put changes into the record. Returns at once; with `confirmed`, when they are in a confirmed save
@@ -143,4 +147,37 @@ class JournalEngine(Protocol):
     def plan_back(self, record: StateRecord | None, journal: Journal | None, identity: RunIdentity) -> Work:
         """Decide what to undo, from the record and what runs that did not settle had done (`None`: nothing).
         Otherwise as `Engine.plan`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What was found of what earlier runs left unresolved. Nothing was changed but the record is to be."""
+
+    changes: tuple[RecordChange, ...] = ()
+    """What the record must say now: found resources taken on, those that are gone dropped, twins to be deleted."""
+    seen: tuple[Intent, ...] = ()
+    """Whose effect is there, or certainly never was: their requests are done."""
+    unknown: tuple[Intent, ...] = ()
+    """Those that could not be looked for."""
+    taken_on: tuple[str, ...] = ()
+    """For people: `Orders (AWS::SQS::Queue) as https://…`."""
+    gone: tuple[str, ...] = ()
+    """For people: what was recorded and is not there any more."""
+    absent: tuple[str, ...] = ()
+    """For people: creates of which nothing is there."""
+    advice: tuple[str, ...] = ()
+    """For people: what could not be looked for, why, and the read-only command that does."""
+
+
+@runtime_checkable
+class RecoveringEngine(Protocol):
+    """An engine that can look for what a run before it had in flight."""
+
+    def recover(
+        self, left: Sequence[Intent], record: StateRecord | None, run: Looking, *, may_still_land: bool
+    ) -> Recovery:
+        """Look for what these entries of a run file stand for; changes nothing in the cloud. Called before the plan,
+        and remembered for it: what is created now and was not there is created under the same name and token.
+        `may_still_land`: a request of that run may be carried out later yet. Raises `StoodDown` when the run stops."""
         ...

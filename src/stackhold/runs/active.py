@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stackhold.model.record import RecordChange
     from stackhold.model.run import IntentState, RunIdentity
     from stackhold.ports.clock import Clock
-    from stackhold.ports.engine import Run, Stop
+    from stackhold.ports.engine import Looking, Run, Stop
     from stackhold.runs.control import Control
     from stackhold.runs.events import RunLogKeeper
     from stackhold.runs.run_file import RunFileKeeper
@@ -21,15 +21,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveRun:
-    """A run that holds its lock and has stamped the record. Thread-safe."""
+class LookingRun:
+    """A run that holds its lock and looks before it plans. Thread-safe."""
 
     identity: RunIdentity
     clock: Clock
     control: Control
-    saver: Saver
-    run_file: RunFileKeeper
-    log: RunLogKeeper
 
     def stopping(self) -> Stop | None:
         """Why nothing new may start, or None."""
@@ -42,6 +39,15 @@ class ActiveRun:
     def wait(self, ms: int) -> None:
         """Wait between polls."""
         self.control.wait(ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRun(LookingRun):
+    """A run that holds its lock and has stamped the record. Thread-safe."""
+
+    saver: Saver
+    run_file: RunFileKeeper
+    log: RunLogKeeper
 
     def save(self, changes: Sequence[RecordChange], *, confirmed: bool = False) -> None:
         """Put changes into the record."""
@@ -58,3 +64,4 @@ class ActiveRun:
 
 if TYPE_CHECKING:
     _: type[Run] = ActiveRun
+    __: type[Looking] = LookingRun

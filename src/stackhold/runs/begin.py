@@ -77,6 +77,8 @@ class Beginning:
 
     parts: RunParts
     acquired: Acquired
+    recovers: bool = False
+    """Whether what was left over is looked for before it is carried on."""
 
     def read(self, reads: Reads) -> Base:
         """Take the answers of the reads. Raises `RecordUnreadable`, `RecordTooNew` and `StoreError`."""
@@ -100,16 +102,40 @@ class Beginning:
 
     def stamp(self, base: Base, work: Work) -> Stamped | Refused:
         """Stamp the record and write the run file, or learn why that is refused. Raises `StoreError`."""
-        generation = next_generation(base.record, locked_at=self.acquired.locked_at)
-        before = base.record or empty_record(
-            self.parts.keys.stack, self.parts.keys.region, lineage=self.parts.clock.nonce()
-        )
-        record = next_version(
-            before, lock_id=self.parts.lock.id, generation=generation, now=self.parts.lock.corrected_now()
-        )
+        record = self._next(base)
         backup = self._backup(base)
-        must_be_first = self.acquired.replaced is not None or self.parts.run_file.is_left_over
+        must_be_first = self.acquired.replaced is not None or self.parts.run_file.must_look
         answer, is_listed = self._one_by_one(base, record, work) if must_be_first else self._beside(base, record, work)
+        return self._judge(base, record, answer, backup, is_listed=is_listed)
+
+    def stamp_first(self, base: Base) -> Stamped | Refused:
+        """Stamp the record alone: every earlier writer fails before its run file is read. Raises `StoreError`."""
+        record = self._next(base)
+        backup = self._backup(base)
+        return self._judge(base, record, self._write(base, record), backup, is_listed=True)
+
+    def _next(self, base: Base) -> StateRecord:
+        """The record with our stamp; a second stamp of this run has the generation of the first."""
+        keys, lock = self.parts.keys, self.parts.lock
+        before = base.record or empty_record(keys.stack, keys.region, lineage=self.parts.clock.nonce())
+        is_ours = before.lock_id == lock.id and before.generation is not None
+        generation = next_generation(base.record, locked_at=self.acquired.locked_at)
+        return next_version(
+            before,
+            lock_id=lock.id,
+            generation=before.generation if is_ours and before.generation is not None else generation,
+            now=lock.corrected_now(),
+        )
+
+    def _judge(
+        self,
+        base: Base,
+        record: StateRecord,
+        answer: Written | Stored | Absent,
+        backup: Beside[str] | None,
+        *,
+        is_listed: bool,
+    ) -> Stamped | Refused:
         if backup is not None and (warning := backup.result()):
             self.parts.log.warn(warning)
         is_stamped = isinstance(answer, Written)
@@ -119,7 +145,7 @@ class Beginning:
                 return Refused.LOST
         if not isinstance(answer, Written) or not is_listed:
             return Refused.CHANGED
-        self.parts.lock.generation = generation
+        self.parts.lock.generation = record.generation
         return Stamped(record, answer)
 
     def _beside(self, base: Base, record: StateRecord, work: Work) -> tuple[Written | Stored | Absent, bool]:
@@ -139,7 +165,7 @@ class Beginning:
         if not isinstance(answer, Written):
             return answer, False
         self.parts.run_file.found(self.parts.store.read(self.parts.keys.run_file))
-        if self.parts.control.is_lock_lost:
+        if self.parts.control.is_lock_lost or (self.recovers and self.parts.run_file.must_look):
             return answer, False
         self.warn_of_leftovers()
         listed = self.parts.run_file.write(
@@ -178,7 +204,7 @@ class Beginning:
     def warn_of_leftovers(self) -> None:
         """Name what earlier runs left unresolved."""
         carried = self.parts.run_file.carried
-        if carried:
+        if carried and self.parts.run_file.must_look:
             self.parts.log.warn(
                 "an earlier run did not settle; these may exist without being recorded, and are carried on: "
                 + ", ".join(_named(intent) for intent in carried)

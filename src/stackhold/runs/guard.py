@@ -1,7 +1,8 @@
 """The guarded run: one operation on one stack, under one lock and two clocks.
 
-Takes the lock beside its reads, lets the engine plan, stamps the record beside `run.json`, lets the engine act, and
-settles. What goes wrong before the stamp is raised and nothing was changed; after it, everything becomes a report.
+Takes the lock beside its reads, lets the engine look for what an earlier run left and plan, stamps the record beside
+`run.json`, lets the engine act, and settles. What goes wrong before the stamp is raised and nothing was changed; after
+it, everything becomes a report.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from stackhold.errors import CloudError, StoodDown, StoreError
 from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.run import Outcome, StopCause
-from stackhold.ports.engine import JournalEngine, WorkResult
+from stackhold.ports.engine import JournalEngine, RecoveringEngine, WorkResult
 from stackhold.ports.store import Stored
 from stackhold.runs import backups
 from stackhold.runs.active import ActiveRun
@@ -25,6 +26,7 @@ from stackhold.runs.fence import LockFence
 from stackhold.runs.heartbeat import Heartbeat
 from stackhold.runs.lock import Acquired, Renewed
 from stackhold.runs.parts import RunParts
+from stackhold.runs.recovery import Recovering
 from stackhold.runs.report import RunReport
 from stackhold.runs.saver import Saver
 from stackhold.runs.settings import FixedWait, LockWait, RetryWait, RunSettings
@@ -233,9 +235,26 @@ class GuardedRun:
     def _prepare(
         self, engine: Engine | JournalEngine, approve: Callable[[Work], bool], held: _Held, reads: Reads
     ) -> RunReport | tuple[Work, Base, Stamped]:
-        """Read, plan, ask, stamp; again when somebody changed what was read, a few times."""
-        parts, control = self._parts, self._parts.control
-        beginning = Beginning(parts, held.acquired)
+        """Read, recover, plan, ask, stamp. A run that changes nothing leaves nothing."""
+        recovers = isinstance(engine, RecoveringEngine)
+        beginning = Beginning(self._parts, held.acquired, recovers=recovers)
+        recovering = Recovering(self._parts, beginning)
+        prepared = self._begin(engine, approve, held, reads, recovering)
+        if isinstance(prepared, RunReport):
+            recovering.take_back()
+        return prepared
+
+    def _begin(
+        self,
+        engine: Engine | JournalEngine,
+        approve: Callable[[Work], bool],
+        held: _Held,
+        reads: Reads,
+        recovering: Recovering,
+    ) -> RunReport | tuple[Work, Base, Stamped]:
+        """Read, recover, plan, ask, stamp; again when somebody changed what was read, a few times."""
+        parts = self._parts
+        beginning = recovering.beginning
         is_fresh = not held.acquired.at_once or isinstance(engine, JournalEngine)
         first = Reads.start(parts.store, parts.keys, parts.threads) if is_fresh else reads
         reading = Beside(parts.threads, lambda: beginning.read(first))
@@ -243,6 +262,10 @@ class GuardedRun:
             return self._closing.unchanged(Outcome.FAILED, None)
         base = reading.result()
         for _ in range(_PLANS):
+            recovered = self._recover(engine, recovering, base, held)
+            if isinstance(recovered, Outcome):
+                return self._closing.unchanged(recovered, base.record)
+            base, is_fresh = recovered, is_fresh or recovered is not base
             work = self._plan(engine, base)
             if work is None:
                 return self._closing.unchanged(Outcome.FAILED, base.record)
@@ -253,19 +276,53 @@ class GuardedRun:
                     return self._closing.nothing_to_do(base.record)
                 base, is_fresh = beginning.base(found), True
                 continue
-            parts.log.say(EventKind.PLANNED, data={"steps": list(work.steps)})
-            if not approve(work):
-                return self._closing.unchanged(Outcome.BLOCKED, base.record)
-            if control.stopping() is not None:
-                return self._closing.unchanged(Outcome.FAILED, base.record)
-            stamped = beginning.stamp(base, work)
-            if isinstance(stamped, Stamped):
-                return work, base, stamped
-            if stamped is Refused.LOST:
-                held.fence.lose(parts.lock.look().holder)
-                return self._closing.unchanged(Outcome.FAILED, base.record)
+            stamped = self._stamp(work, base, approve, held, beginning)
+            if stamped is not None:
+                return stamped if isinstance(stamped, RunReport) else (work, base, stamped)
             base, is_fresh = beginning.read(Reads.start(parts.store, parts.keys, parts.threads)), True
         return self._closing.unchanged(Outcome.PLAN_CHANGED, base.record)
+
+    def _stamp(
+        self, work: Work, base: Base, approve: Callable[[Work], bool], held: _Held, beginning: Beginning
+    ) -> Stamped | RunReport | None:
+        """Ask and stamp; or how the run ends instead. None when what was read has changed."""
+        self._parts.log.say(EventKind.PLANNED, data={"steps": list(work.steps)})
+        if not approve(work):
+            return self._closing.unchanged(Outcome.BLOCKED, base.record)
+        if self._parts.control.stopping() is not None:
+            return self._closing.unchanged(Outcome.FAILED, base.record)
+        stamped = beginning.stamp(base, work)
+        if stamped is Refused.LOST:
+            held.fence.lose(self._parts.lock.look().holder)
+            return self._closing.unchanged(Outcome.FAILED, base.record)
+        return stamped if isinstance(stamped, Stamped) else None
+
+    def _recover(
+        self, engine: Engine | JournalEngine, recovering: Recovering, base: Base, held: _Held
+    ) -> Base | Outcome:
+        """Look for what an earlier run had in flight, and read all anew; or how the run ends instead.
+
+        When what was read has changed meanwhile, it is looked for again, a few times.
+        """
+        parts = self._parts
+        if not isinstance(engine, RecoveringEngine):
+            return base
+        for _ in range(_PLANS):
+            if not parts.run_file.must_look:
+                return base
+            if self._is_stopped():
+                return Outcome.FAILED
+            try:
+                refused = recovering.recover(engine, base)
+            except StoodDown:
+                return Outcome.FAILED
+            if refused is Refused.LOST:
+                held.fence.lose(parts.lock.look().holder)
+                return Outcome.FAILED
+            base = recovering.beginning.read(Reads.start(parts.store, parts.keys, parts.threads))
+        if not parts.run_file.must_look:
+            return base
+        return Outcome.FAILED if self._is_stopped() else Outcome.PLAN_CHANGED
 
     def _plan(self, engine: Engine | JournalEngine, base: Base) -> Work | None:
         """The engine's plan; None when the run is stopped, even if what the engine reads for it hangs."""

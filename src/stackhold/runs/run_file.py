@@ -1,16 +1,18 @@
 """Writes `run.json` before a run acts and takes it away when every entry is resolved.
 
-Only the run that holds the lock writes or deletes it, by compare-and-swap. What an earlier run left unresolved is
-carried on into ours, and stays when we are done.
+Only the run that holds the lock writes or deletes it, by compare-and-swap. What an earlier run left is looked for;
+what may still come after that is carried on into ours, and stays when we are done.
 """
 
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stackhold.decide.intents import carried_on, unresolved
+from stackhold.decide.intents import carried_on, identity_of, left_by, outlived, still_open, unresolved
 from stackhold.model.codec import decode_run_file, encode_run_file
+from stackhold.model.instant import Instant
 from stackhold.model.run import RunFile
 from stackhold.ports.store import Absent, Stored, Written
 from stackhold.runs import resolve
@@ -20,10 +22,11 @@ if TYPE_CHECKING:
 
     from stackhold.decide.intents import Marked
     from stackhold.model.ids import LockId, LogicalId, PhysicalId
-    from stackhold.model.instant import Instant
+    from stackhold.model.instant import Millis
+    from stackhold.model.record import StateRecord
     from stackhold.model.run import Intent, IntentState, RunIdentity
     from stackhold.ports.clock import Clock
-    from stackhold.ports.engine import Work
+    from stackhold.ports.engine import Recovery, Work
     from stackhold.ports.store import Store, Version
     from stackhold.runs.layout import Keys
 
@@ -52,6 +55,9 @@ class RunFileKeeper:
         self._file: RunFile | None = None
         self._leftover: RunFile | None = None
         self._serial = 0
+        self._looked_at: Version | None = None
+        self._read_at = Instant(0)
+        self._open: tuple[Intent, ...] = ()
         self._carried: tuple[Intent, ...] = ()
         self._own: tuple[Intent, ...] = ()
         self._states: dict[Marked, IntentState] = {}
@@ -59,13 +65,15 @@ class RunFileKeeper:
 
     def found(self, answer: Stored | Absent) -> None:
         """What a read showed. Raises `RecordUnreadable`."""
+        self._read_at = answer.now
         if isinstance(answer, Absent):
-            self._version, self._leftover, self._carried = None, None, ()
+            self._version, self._leftover, self._open = None, None, ()
             return
         self._leftover = decode_run_file(answer.data, key=self._keys.run_file)
         self._version = answer.version
         self._serial = max(self._serial, self._leftover.serial)
-        self._carried = carried_on(self._leftover, own_run=self._identity.run_id, seen_at=answer.now)
+        if self.must_look:
+            self._open = carried_on(self._leftover, own_run=self._identity.run_id, seen_at=answer.now)
 
     @property
     def is_left_over(self) -> bool:
@@ -73,14 +81,39 @@ class RunFileKeeper:
         return self._leftover is not None and self._leftover.run_id != self._identity.run_id
 
     @property
+    def must_look(self) -> bool:
+        """Whether an earlier run left one behind, and nobody has looked yet for what it lists."""
+        return self.is_left_over and self._looked_at != self._version
+
+    @property
+    def left_over(self) -> RunFile | None:
+        """What an earlier run left behind."""
+        return self._leftover if self.is_left_over else None
+
+    @property
     def carried(self) -> tuple[Intent, ...]:
         """What earlier runs left unresolved."""
-        return self._carried
+        return self._open
+
+    def looked(self, recovery: Recovery, *, ttl: Millis, is_after_expiry: bool) -> None:
+        """What was left over was looked for: only what may still come is carried on."""
+        assert self._leftover is not None
+        self._looked_at = self._version
+        self._open = still_open(
+            left_by(self._leftover),
+            seen=recovery.seen,
+            unknown=recovery.unknown,
+            looked_at=self._read_at,
+            ttl=ttl,
+            is_after_expiry=is_after_expiry,
+        )
 
     def write(self, work: Work, *, generation: int, started_at: Instant) -> Written | Stored | Absent:
         """Write our own over what was found; anything but `Written` is a foreign write. Raises `StoreError`."""
         self._serial += 1
         self._own = tuple(work.intents)
+        again = set(map(identity_of, self._own))
+        self._carried = tuple(intent for intent in self._open if identity_of(intent) not in again)
         self._file = RunFile(
             run_id=self._identity.run_id,
             lock_id=self._lock_id,
@@ -107,27 +140,25 @@ class RunFileKeeper:
         """What stays unresolved when the run ends now."""
         with self._guard:
             states: Mapping[Marked, IntentState] = dict(self._states)
-        return unresolved(self._own, states, self._carried)
+        return unresolved(self._own, states, self._open)
 
-    def settle(self) -> bool:
-        """Delete it, or write what stays unresolved; False when another wrote it. Raises `StoreError`."""
-        if self._file is None or self._version is None:
+    def settle(self, record: StateRecord | None = None, *, is_over: bool = False) -> bool:
+        """Delete it, or write what stays unresolved; False when another wrote it. Raises `StoreError`.
+
+        With `is_over`, `record` is the one that the run leaves: what was meant for resources that it has no longer is
+        done.
+        """
+        if is_over:
+            self._open = outlived(self._open, record)
+        if self._version is None or (self._file is None and self._looked_at != self._version):
             return True
         left = self.left
         if not left:
             return self._delete()
+        before = self._file or self._leftover
+        assert before is not None
         self._serial += 1
-        kept = RunFile(
-            run_id=self._file.run_id,
-            lock_id=self._file.lock_id,
-            serial=self._serial,
-            operation=self._file.operation,
-            owner=self._file.owner,
-            started_at=self._file.started_at,
-            generation=self._file.generation,
-            intents=left,
-            plan=self._file.plan,
-        )
+        kept = replace(before, lock_id=self._lock_id, serial=self._serial, intents=left)
         return isinstance(self._send(kept), Written)
 
     def undo(self) -> None:

@@ -65,7 +65,7 @@ class Settling:
             self._try("a stop request was not removed", watch.clear_request)
 
     def _settle_run_file(self) -> None:
-        if not self.parts.run_file.settle():
+        if not self.parts.run_file.settle(self.saver.confirmed.record, is_over=True):
             self.parts.log.warn(f"{self.parts.keys.run_file} is another run's now and was left alone")
 
     def _is_ours(self) -> bool:

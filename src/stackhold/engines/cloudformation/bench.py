@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from stackhold.engines.cloudformation.names import ownership_tags, physical_name, token_for
+from stackhold.engines.cloudformation.names import Earlier, Naming
 from stackhold.engines.cloudformation.patience import PatientAws, Touched, Trace
 from stackhold.engines.cloudformation.plan import ResourceChange, Route
 from stackhold.engines.cloudformation.resources.handler import Context, Handler, Want
@@ -61,6 +61,8 @@ class Bench:
     decide: Decide
     options: DeployOptions = DEFAULT_OPTIONS
     stack_tags: Mapping[str, str] = field(default_factory=dict)
+    earlier: Mapping[LogicalId, Earlier] = field(default_factory=dict)
+    """Creates that an earlier run may have sent already."""
     touched: Touched = field(default_factory=Touched)
     given_up: threading.Event = field(default_factory=threading.Event)
     """Set when the run returns without what is in flight."""
@@ -90,21 +92,14 @@ class Bench:
     def want(self, logical_id: LogicalId, handler: Handler, properties: Props, *, replacement: int = 0) -> Want:
         """A resource to create, or to update to, under the name and token that follow from the run."""
         identity = self.run.identity
-        place: dict[str, Any] = {
-            "account": self.aws.account(),
-            "region": identity.region,
-            "stack": identity.stack,
-            "logical_id": logical_id,
-            "run_id": identity.run_id,
-            "replacement": replacement,
-        }
+        naming = Naming(self.aws.account(), identity.region, identity.stack, identity.run_id, self.earlier)
         rule = handler.name_rule
         return Want(
             logical_id=logical_id,
             properties=properties,
-            name=physical_name(rule, properties, **place) if rule else "",
-            token=token_for(**place),
-            tags=ownership_tags(identity.stack, identity.region, identity.run_id, logical_id),
+            name=naming.name(rule, properties, logical_id, replacement) if rule else "",
+            token=naming.token(logical_id, replacement),
+            tags=naming.tags(logical_id, replacement),
             stack_tags=self.stack_tags,
         )
 

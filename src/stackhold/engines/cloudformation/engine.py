@@ -12,6 +12,9 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from stackhold.decide.record import empty_record
+from stackhold.engines.cloudformation.after import with_last_look
+from stackhold.engines.cloudformation.belonging import refuse_elsewhere
 from stackhold.engines.cloudformation.bench import DEFAULT_OPTIONS, Bench, DeployOptions, route_of
 from stackhold.engines.cloudformation.execute import DeployExecution, DestroyExecution, StackFacts
 from stackhold.engines.cloudformation.facts import AwsFacts
@@ -21,6 +24,7 @@ from stackhold.engines.cloudformation.known import attribute_of
 from stackhold.engines.cloudformation.meaning import has_unknown
 from stackhold.engines.cloudformation.planner import plan_deploy, plan_destroy, reconsider
 from stackhold.engines.cloudformation.reading import HandlerOf, reading_context, refuse_other_region
+from stackhold.engines.cloudformation.recover import Recoverer
 from stackhold.engines.cloudformation.resources.registry import handler_for
 from stackhold.engines.cloudformation.schema import has_attribute
 from stackhold.engines.cloudformation.template import evaluate
@@ -32,6 +36,7 @@ from stackhold.errors import Bug, InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from stackhold.engines.cloudformation.names import Earlier
     from stackhold.engines.cloudformation.plan import Plan, ResourceChange
     from stackhold.engines.cloudformation.route import Native
     from stackhold.engines.cloudformation.template import Template
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
     from stackhold.model.run import Intent, RunIdentity
     from stackhold.model.values import JsonMap
     from stackhold.ports.aws import Aws
-    from stackhold.ports.engine import Engine, Run, Work, WorkResult
+    from stackhold.ports.engine import Engine, Looking, RecoveringEngine, Recovery, Run, Work, WorkResult
 
 _STACK_IDS: Final = uuid.UUID("6f0e0c3c-7f0b-5a0e-9d55-0f8f6c3f3c11")
 """The namespace of the UUIDs at the end of our stack ids."""
@@ -72,12 +77,20 @@ class DeployEngine:
         self._native = native
         self._handler_of = HandlerOf(native)
         self._account = _Ahead(aws.account)
+        self._recoverer = Recoverer(aws, native)
+
+    def recover(
+        self, left: Sequence[Intent], record: StateRecord | None, run: Looking, *, may_still_land: bool
+    ) -> Recovery:
+        """What was found of what a run before had in flight; remembered for the plan."""
+        return self._recoverer.recover(left, record, run, may_still_land=may_still_land)
 
     def plan(self, record: StateRecord | None, identity: RunIdentity) -> DeployWork:
         """What a deploy would do. Raises `InputError` for what is wrong with the template, `CloudError` when the
         account cannot be asked."""
         refuse_other_region(self._aws, identity.region)
         account = self._account.get()
+        refuse_elsewhere(self._aws, record, account=account)
         stack_id = self._stack_id(record, identity, account)
         desired = self._desired(record, identity, account, stack_id)
         plan = plan_deploy(
@@ -89,7 +102,10 @@ class DeployEngine:
             allow_replace=self._allow_replace,
             stack_tags=self._tags,
         )
-        intents = intents_for(plan, identity, account=account, region=identity.region, native=self._native)
+        earlier = self._recoverer.earlier(desired.resources, plan.stack_tags)
+        intents = intents_for(
+            plan, identity, account=account, region=identity.region, native=self._native, earlier=earlier
+        )
         return DeployWork(
             plan=plan,
             desired=desired,
@@ -97,7 +113,8 @@ class DeployEngine:
             record=record,
             intents=intents,
             steps=short_steps(plan),
-            bench_for=functools.partial(self._bench, tags=plan.stack_tags),
+            bench_for=functools.partial(self._bench, tags=plan.stack_tags, earlier=earlier),
+            lost=self._recoverer.may_still_land,
         )
 
     def _desired(self, record: StateRecord | None, identity: RunIdentity, account: str, stack_id: str) -> DesiredStack:
@@ -133,8 +150,8 @@ class DeployEngine:
             return UNKNOWN
         return attribute_of({**seen.properties, **seen.attributes}, attribute, logical_id, record.type)
 
-    def _bench(self, run: Run, *, tags: Mapping[str, str]) -> Bench:
-        return _bench(run, self._aws, self._handler_of, self._native, self._options, tags)
+    def _bench(self, run: Run, *, tags: Mapping[str, str], earlier: Mapping[LogicalId, Earlier]) -> Bench:
+        return _bench(run, self._aws, self._handler_of, self._native, self._options, tags, earlier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +165,8 @@ class DeployWork:
     intents: Sequence[Intent]
     steps: Sequence[JsonMap]
     bench_for: Callable[[Run], Bench] = field(repr=False)
+    lost: Sequence[Intent] = ()
+    """Creates that a run before may have sent and that may be carried out later yet."""
 
     @property
     def is_empty(self) -> bool:
@@ -156,7 +175,15 @@ class DeployWork:
 
     def perform(self, run: Run) -> WorkResult:
         """Carry it out."""
-        return DeployExecution(self.bench_for(run), self.plan, StackFacts(self.stack_id, self.record)).perform()
+        facts = StackFacts(self.stack_id, self.record)
+        before = self.record or empty_record(run.identity.stack, run.identity.region)
+        return with_last_look(
+            run,
+            before,
+            self.lost,
+            bench_for=self.bench_for,
+            work=lambda bench: DeployExecution(bench, self.plan, facts).perform(),
+        )
 
 
 class DestroyEngine:
@@ -169,6 +196,13 @@ class DestroyEngine:
         self._native = native
         self._handler_of = HandlerOf(native)
         self._account = _Ahead(aws.account)
+        self._recoverer = Recoverer(aws, native)
+
+    def recover(
+        self, left: Sequence[Intent], record: StateRecord | None, run: Looking, *, may_still_land: bool
+    ) -> Recovery:
+        """What was found of what a run before had in flight; what is there is destroyed with the rest."""
+        return self._recoverer.recover(left, record, run, may_still_land=may_still_land)
 
     def plan(self, record: StateRecord | None, identity: RunIdentity) -> DestroyWork:
         """What a destroy would delete and keep."""
@@ -178,13 +212,21 @@ class DestroyEngine:
                 f"{identity.stack} ({identity.region}) has no record: there is nothing to destroy",
                 hint="See what is recorded with: stackhold state list",
             )
-        plan = plan_destroy(record, native=self._native)
         account = self._account.get()
+        refuse_elsewhere(self._aws, record, account=account)
+        plan = plan_destroy(record, native=self._native)
         intents = intents_for(plan, identity, account=account, region=identity.region, native=self._native)
-        return DestroyWork(plan=plan, record=record, intents=intents, steps=short_steps(plan), bench_for=self._bench)
+        return DestroyWork(
+            plan=plan,
+            record=record,
+            intents=intents,
+            steps=short_steps(plan),
+            bench_for=self._bench,
+            lost=self._recoverer.may_still_land,
+        )
 
     def _bench(self, run: Run) -> Bench:
-        return _bench(run, self._aws, self._handler_of, self._native, self._options, {})
+        return _bench(run, self._aws, self._handler_of, self._native, self._options, {}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +238,8 @@ class DestroyWork:
     intents: Sequence[Intent]
     steps: Sequence[JsonMap]
     bench_for: Callable[[Run], Bench] = field(repr=False)
+    lost: Sequence[Intent] = ()
+    """Creates that a run before may have sent and that may be carried out later yet."""
 
     @property
     def is_empty(self) -> bool:
@@ -204,7 +248,13 @@ class DestroyWork:
 
     def perform(self, run: Run) -> WorkResult:
         """Carry it out."""
-        return DestroyExecution(self.bench_for(run), self.plan, self.record).perform()
+        return with_last_look(
+            run,
+            self.record,
+            self.lost,
+            bench_for=self.bench_for,
+            work=lambda bench: DestroyExecution(bench, self.plan, self.record).perform(),
+        )
 
 
 class _Ahead:
@@ -238,6 +288,7 @@ def _bench(
     native: Native,
     options: DeployOptions,
     tags: Mapping[str, str],
+    earlier: Mapping[LogicalId, Earlier],
 ) -> Bench:
     def resolve(type_name: TypeName, logical_id: LogicalId, properties: Props, lookup: Lookup) -> Props:
         found = wanted_properties(type_name, logical_id, properties, lookup, stack_tags=tags)
@@ -246,7 +297,7 @@ def _bench(
         return found
 
     def decide(change: ResourceChange, properties: Props) -> ResourceChange:
-        return reconsider(change, properties, native=native)
+        return reconsider(change, properties, native=native, stack_tags=tags)
 
     return Bench(
         run=run,
@@ -256,11 +307,14 @@ def _bench(
         decide=decide,
         options=options,
         stack_tags=tags,
+        earlier=earlier,
     )
 
 
 if TYPE_CHECKING:
     _deploy_engine: type[Engine] = DeployEngine
     _destroy_engine: type[Engine] = DestroyEngine
+    _deploy_recovers: type[RecoveringEngine] = DeployEngine
+    _destroy_recovers: type[RecoveringEngine] = DestroyEngine
     _deploy_work: type[Work] = DeployWork
     _destroy_work: type[Work] = DestroyWork

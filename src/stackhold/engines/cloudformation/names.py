@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -25,6 +26,63 @@ RUN_TAG: Final = "stackhold:run"
 LOGICAL_ID_TAG: Final = "stackhold:logical-id"
 _OWNERSHIP_TAGS: Final = frozenset({STACK_TAG, REGION_TAG, RUN_TAG, LOGICAL_ID_TAG})
 _BASE36: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A create that an earlier run may have sent: it is sent again under the same name, token and tags."""
+
+    run_id: RunId
+    token: str | None
+    """None when it would go with another request now: a token goes with one request only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What one run calls what it makes."""
+
+    account: str
+    region: Region
+    stack: StackName
+    run_id: RunId
+    earlier: Mapping[LogicalId, Earlier] = field(default_factory=dict)
+    """By logical id, where an earlier run's create may still be on its way."""
+
+    def run_of(self, logical_id: LogicalId, replacement: int = 0) -> RunId:
+        """The run whose create this is: ours, or the earlier one's that is sent again."""
+        before = self.earlier.get(logical_id)
+        return before.run_id if before is not None and not replacement else self.run_id
+
+    def name(self, rule: NameRule, properties: Props, logical_id: LogicalId, replacement: int = 0) -> str:
+        """The name that a create is sent with."""
+        return physical_name(
+            rule,
+            properties,
+            account=self.account,
+            region=self.region,
+            stack=self.stack,
+            logical_id=logical_id,
+            run_id=self.run_of(logical_id, replacement),
+            replacement=replacement,
+        )
+
+    def token(self, logical_id: LogicalId, replacement: int = 0) -> str:
+        """The token that a create is sent with."""
+        before = self.earlier.get(logical_id)
+        if before is not None and before.token and not replacement:
+            return before.token
+        return token_for(
+            account=self.account,
+            region=self.region,
+            stack=self.stack,
+            logical_id=logical_id,
+            run_id=self.run_id,
+            replacement=replacement,
+        )
+
+    def tags(self, logical_id: LogicalId, replacement: int = 0) -> dict[str, str]:
+        """The ownership tags that a create is sent with."""
+        return ownership_tags(self.stack, self.region, self.run_of(logical_id, replacement), logical_id)
 
 
 def physical_name(

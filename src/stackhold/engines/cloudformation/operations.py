@@ -11,6 +11,7 @@ import dataclasses
 import threading
 from typing import TYPE_CHECKING
 
+from stackhold.engines.cloudformation import adoption
 from stackhold.engines.cloudformation.attempt import Attempt, Verb
 from stackhold.engines.cloudformation.plan import Action
 from stackhold.engines.cloudformation.settle import wait_settled
@@ -147,13 +148,16 @@ class Operations:
         handler, ctx = self._begin(attempt, change)
         attempt.properties = properties
         want = self._bench.want(attempt.logical_id, handler, properties)
-        made = handler.update(ctx, recorded.physical_id, dict(recorded.properties), want)
+        if recorded.is_adopted:
+            made = adoption.bring(handler, ctx, change, want)
+        else:
+            made = handler.update(ctx, recorded.physical_id, dict(recorded.properties), want)
         self._bench.touched.add(made.physical_id, made.attributes)
         record = self._record(change, properties, made)
         record = dataclasses.replace(record, attributes={**recorded.attributes, **made.attributes})
         attempt.after = record
         self._put(attempt.logical_id, record)
-        self._settle(attempt, handler, ctx, release)
+        self._settle(attempt, handler, ctx, release, polls_first=recorded.is_adopted)
 
     def _replace(
         self, attempt: Attempt, change: ResourceChange, properties: Props, release: Callable[[], None]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from stackhold.engines.cloudformation import refusals
+from stackhold.engines.cloudformation import adoption, refusals
 from stackhold.engines.cloudformation.diff import diff_properties
 from stackhold.engines.cloudformation.graph import topological
 from stackhold.engines.cloudformation.meaning import has_unknown
@@ -66,7 +66,9 @@ def plan_destroy(record: StateRecord, *, native: Native | None = None) -> Plan:
     )
 
 
-def reconsider(change: ResourceChange, properties: Props, *, native: Native) -> ResourceChange:
+def reconsider(
+    change: ResourceChange, properties: Props, *, native: Native, stack_tags: Mapping[str, str] | None = None
+) -> ResourceChange:
     """A planned update or replacement once every value is known: it may have become less, or definite.
 
     What only may replace by its schema is tried in place.
@@ -75,14 +77,16 @@ def reconsider(change: ResourceChange, properties: Props, *, native: Native) -> 
     if recorded is None or desired is None or recorded.type != desired.type:
         return change
     handler = native(change.type) if change.route is Route.NATIVE else None
-    changes = diff_properties(change.type, dict(recorded.properties), properties, handler=handler, recorded=recorded)
+    old = adoption.compared(recorded, properties)
+    changes = diff_properties(change.type, old, properties, handler=handler, recorded=recorded)
+    changes = adoption.judged(changes, recorded, desired, stack_tags or {})
     effects = {one.effect for one in changes}
     if Effect.REPLACE in effects:
         action = Action.REPLACE
     elif effects:
         action = Action.UPDATE
     else:
-        action = Action.WAIT if recorded.is_settling else Action.KEEP
+        action = adoption.at_least_updated(Action.WAIT if recorded.is_settling else Action.KEEP, recorded)
     return dataclasses.replace(change, action=action, changes=changes)
 
 
@@ -182,9 +186,14 @@ class _Planner:
             return blank
         if recorded.type != desired.type:
             return self._other_type(blank, desired, recorded)
-        found = diff_properties(desired.type, dict(recorded.properties), properties, handler=handler, recorded=recorded)
+        old = adoption.compared(recorded, properties)
+        found = diff_properties(desired.type, old, properties, handler=handler, recorded=recorded)
+        found = adoption.judged(found, recorded, desired, self._stack_tags)
         changes = tuple(dataclasses.replace(one, cause=self._cause(desired, one)) for one in found)
         action = self._action(changes, desired, recorded, properties)
+        if recorded.is_adopted:
+            action = adoption.at_least_updated(action, recorded)
+            blank = dataclasses.replace(blank, warnings=(*blank.warnings, adoption.FOUND_AGAIN))
         return self._finish(dataclasses.replace(blank, action=action, changes=changes), desired, recorded, properties)
 
     def _action(

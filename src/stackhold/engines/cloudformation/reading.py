@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stackhold.engines.cloudformation.route import Native
     from stackhold.model.ids import Region, StackName, TypeName
     from stackhold.ports.aws import Aws
+    from stackhold.ports.engine import Looking
 
 
 class HandlerOf:
@@ -50,6 +51,20 @@ def reading_context(aws: Aws, *, stack: StackName, region: Region) -> Context:
         account=aws.account(),
         partition=aws.partition,
         wait=wait,
+        changed=lambda name: False,
+    )
+
+
+def looking_context(aws: Aws, run: Looking) -> Context:
+    """Where a handler reads in a run that has not planned yet: every call is the run's to allow."""
+    identity = run.identity
+    return Context(
+        aws=aws.guarded(run.check_call),
+        stack=identity.stack,
+        region=identity.region,
+        account=aws.account(),
+        partition=aws.partition,
+        wait=run.wait,
         changed=lambda name: False,
     )
 

@@ -10,9 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stackhold.engines.cloudformation.after import with_last_look
+from stackhold.engines.cloudformation.belonging import refuse_elsewhere
 from stackhold.engines.cloudformation.bench import DEFAULT_OPTIONS, Bench, DeployOptions
-from stackhold.engines.cloudformation.intents import create_intent
+from stackhold.engines.cloudformation.intents import create_again_intent, update_intent
+from stackhold.engines.cloudformation.names import Naming
 from stackhold.engines.cloudformation.reading import HandlerOf, refuse_other_region
+from stackhold.engines.cloudformation.recover import Recoverer
 from stackhold.engines.cloudformation.resources.registry import handler_for
 from stackhold.engines.cloudformation.rollback_plan import Way, plan_rollback
 from stackhold.engines.cloudformation.rollback_work import RollbackExecution
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
     from stackhold.model.run import RunIdentity
     from stackhold.model.values import JsonMap
     from stackhold.ports.aws import Aws
-    from stackhold.ports.engine import JournalEngine, Run, Work, WorkResult
+    from stackhold.ports.engine import JournalEngine, Looking, RecoveringEngine, Recovery, Run, Work, WorkResult
 
 
 class RollbackEngine:
@@ -54,33 +58,34 @@ class RollbackEngine:
         self._options = options
         self._native = native
         self._handler_of = HandlerOf(native)
+        self._recoverer = Recoverer(aws, native)
+
+    def recover(
+        self, left: Sequence[Intent], record: StateRecord | None, run: Looking, *, may_still_land: bool
+    ) -> Recovery:
+        """What was found of what a run before had in flight: the record is right before anything goes back."""
+        return self._recoverer.recover(left, record, run, may_still_land=may_still_land)
 
     def plan_back(self, record: StateRecord | None, journal: Journal | None, identity: RunIdentity) -> RollbackWork:
         """What a rollback would do. Raises `InputError` when the journal cannot be followed."""
         refuse_other_region(self._aws, identity.region)
+        refuse_elsewhere(self._aws, record)
         plan = plan_rollback(
             record, journal, native=self._native, orphans=self._orphans, reverts_failed=self._reverts_failed
         )
         intents = tuple(self._intents(plan, identity))
-        return RollbackWork(plan=plan, intents=intents, steps=_steps(plan), bench_for=self._bench)
+        lost = self._recoverer.may_still_land
+        return RollbackWork(plan=plan, intents=intents, steps=_steps(plan), bench_for=self._bench, lost=lost)
 
     def _intents(self, plan: RollbackPlan, identity: RunIdentity) -> Iterator[Intent]:
         """One per physical identity that may come to be, change or go."""
+        naming = Naming(self._aws.account(), identity.region, identity.stack, identity.run_id)
         for name, undoing in plan.undoings.items():
             if undoing.way is Way.CREATE_AGAIN and undoing.before is not None:
-                yield create_intent(
-                    name,
-                    undoing.before.type,
-                    dict(undoing.before.properties),
-                    identity,
-                    account=self._aws.account(),
-                    region=identity.region,
-                    native=self._native,
-                )
+                yield create_again_intent(name, undoing.before, naming, native=self._native)
             if undoing.way is Way.RESTORE and undoing.now is not None:
-                yield Intent(
-                    name, undoing.type, IntentKind.UPDATE, identity.run_id, physical_id=undoing.now.physical_id
-                )
+                names = {*undoing.now.properties, *(undoing.before.properties if undoing.before else ())}
+                yield update_intent(name, undoing.now, identity.run_id, changed=names, native=self._native)
             for item in undoing.removals:
                 yield Intent(name, item.type, IntentKind.DELETE, identity.run_id, physical_id=item.physical_id)
 
@@ -98,6 +103,8 @@ class RollbackWork:
     intents: Sequence[Intent]
     steps: Sequence[JsonMap]
     bench_for: Callable[[Run], Bench] = field(repr=False)
+    lost: Sequence[Intent] = ()
+    """Creates that a run before may have sent and that may be carried out later yet."""
 
     @property
     def is_empty(self) -> bool:
@@ -106,7 +113,13 @@ class RollbackWork:
 
     def perform(self, run: Run) -> WorkResult:
         """Carry it out."""
-        return RollbackExecution(self.bench_for(run), self.plan).perform()
+        return with_last_look(
+            run,
+            self.plan.record,
+            self.lost,
+            bench_for=self.bench_for,
+            work=lambda bench: RollbackExecution(bench, self.plan).perform(),
+        )
 
 
 def _steps(plan: RollbackPlan) -> tuple[JsonMap, ...]:
@@ -127,4 +140,5 @@ def _decide(change: ResourceChange, properties: Props) -> ResourceChange:
 
 if TYPE_CHECKING:
     _engine: type[JournalEngine] = RollbackEngine
+    _recovers: type[RecoveringEngine] = RollbackEngine
     _work: type[Work] = RollbackWork

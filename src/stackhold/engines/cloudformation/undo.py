@@ -32,8 +32,11 @@ def restore(
 ) -> None:
     """Give a resource, which has `old` now, the properties of `before`; waits until it has settled.
 
-    `handler` is the one that has sent `old`: the recorded route may not know what that has set.
+    `handler` is the one that has sent `old`: the recorded route may not know what that has set. One that had only been
+    found again has no such properties: it stays as it is now, to be brought to what the next deploy asks.
     """
+    if before.is_adopted:
+        return
     ctx = bench.context(trace)
     want = bench.want(logical_id, handler, dict(before.properties))
     want = dataclasses.replace(want, name=want.name if _has_name(handler, want.properties) else "")

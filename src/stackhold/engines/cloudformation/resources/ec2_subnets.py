@@ -56,6 +56,7 @@ class Subnet(Handler):
     type: ClassVar[TypeName] = TypeName("AWS::EC2::Subnet")
     properties: ClassVar[frozenset[str]] = frozenset({*_AT_CREATE, *_FLAGS, _NAME_OPTIONS, _LOCAL_INTERFACE, "Tags"})
     found_by: ClassVar[FoundBy] = FoundBy.CHILD
+    where: ClassVar[tuple[str, ...]] = ("VpcId", "CidrBlock")
     write_only: ClassVar[frozenset[str]] = frozenset(
         {"Ipv4IpamPoolId", "Ipv4NetmaskLength", "Ipv6IpamPoolId", "Ipv6NetmaskLength", _LOCAL_INTERFACE}
     )
