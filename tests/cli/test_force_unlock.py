@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,6 +51,19 @@ def test_a_holder_on_this_host_is_pointed_out(shell: Shell, scene: LockScene) ->
     scene.lock(owner=f"maria@{socket.gethostname()}:{os.getpid()}")
     typed = shell.type("force-unlock", "payments", "--yes")
     assert f"its process {os.getpid()} is running on this very host" in typed.err
+
+
+def test_a_holder_that_has_ended_on_this_host_is_said_to_be_gone_and_not_called_live(
+    shell: Shell, scene: LockScene
+) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    scene.lock(owner=f"maria@{socket.gethostname()}:{ended.pid}")
+    assert f":{ended.pid} (process gone), deploy" in shell.type("state", "list", "--long").out
+    assert "may not hear this" in shell.type("cancel", "payments").err
+    typed = shell.type("force-unlock", "payments", "--yes")
+    assert f"process  {ended.pid} is no longer running on this host" in typed.err
+    assert "WARNING" not in typed.err
 
 
 def test_a_lock_that_is_no_json_is_shown_as_such_and_cleared(shell: Shell, scene: LockScene) -> None:

@@ -106,8 +106,10 @@ def test_what_a_policy_kept_although_the_rest_was_undone_is_said() -> None:
         entry("F", "create", "failed", wentBack="untouched"),
     )
     assert "1 created and kept by its policy, 1 created and deleted again, 1 failed" in report_text(kept, took_ms=1)
-    assert trouble_text(kept).splitlines()[-1].startswith(
-        "What this run did was undone, but for 1 resource that a policy kept. Mend the cause"
+    assert (
+        trouble_text(kept)
+        .splitlines()[-1]
+        .startswith("What this run did was undone, but for 1 resource that a policy kept. Mend the cause")
     )
 
 

@@ -25,7 +25,14 @@ FOREIGN = replace(OURS, id=None, ttl=None, serial=0)
 COMMAND = "stackhold force-unlock payments --region eu-west-1 --state s3://acme-state"
 
 
-def text(lock: Lock | None, *, waited: str = "", silent_ms: int = 40_000, unreadable: str = "") -> str:
+def text(
+    lock: Lock | None,
+    *,
+    waited: str = "",
+    silent_ms: int = 40_000,
+    unreadable: str = "",
+    pid_gone: int | None = None,
+) -> str:
     error = held_error(
         stack=StackName("payments"),
         region=Region("eu-west-1"),
@@ -35,6 +42,7 @@ def text(lock: Lock | None, *, waited: str = "", silent_ms: int = 40_000, unread
         waited=waited,
         unlock_command=COMMAND,
         unreadable=unreadable,
+        pid_gone=pid_gone,
     )
     return "\n".join([f"stackhold: {error}", *(f"  {line}" for line in error.details), error.hint, ""])
 
@@ -45,6 +53,7 @@ def text(lock: Lock | None, *, waited: str = "", silent_ms: int = 40_000, unread
         ("held-waited", text(OURS, waited=waited_words(300_000, setting="--lock-timeout"))),
         ("held-tried", text(OURS, waited=waited_words(6_000, setting=None, tries=4))),
         ("held-at-once", text(OURS, waited=waited_words(0, setting=None))),
+        ("held-gone", text(OURS, waited=waited_words(6_000, setting=None, tries=4), pid_gone=4711)),
         ("held-foreign", text(FOREIGN)),
         ("held-no-expiry", text(replace(FOREIGN, expires_at=None))),
         ("held-unreadable", text(None, unreadable="stackhold/payments/eu-west-1/lock.json is not JSON at byte 17")),

@@ -12,7 +12,8 @@ from tests.runs.lock_scene import OWNER, TTL, LockScene
 from stackhold.adapters.files import DirectoryStore
 from stackhold.model.ids import LockId
 from stackhold.ports.store import Absent
-from stackhold.runs.unlock import Danger, Unlocked, force_unlock, pid_here
+from stackhold.runs.holder_process import pid_gone, pid_here
+from stackhold.runs.unlock import Danger, Unlocked, force_unlock
 from stackhold.testing.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -121,7 +122,10 @@ def test_a_process_that_ended_or_runs_elsewhere_is_not_here() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     assert pid_here(f"maria@{HERE}:{ended.pid}", hostname=HERE) is None
-    assert pid_here(f"maria@elsewhere:{os.getpid()}", hostname=HERE) is None
+    assert pid_gone(f"maria@{HERE}:{ended.pid}", hostname=HERE) == ended.pid
+    elsewhere = f"maria@elsewhere:{os.getpid()}"
+    assert (pid_here(elsewhere, hostname=HERE), pid_gone(elsewhere, hostname=HERE)) == (None, None)
+    assert pid_gone(f"maria@{HERE}:{os.getpid()}", hostname=HERE) is None
 
 
 @pytest.mark.parametrize("owner", ["", "maria", f"maria@{HERE}", f"maria@{HERE}:0", f"maria@{HERE}:-1", "@:9999999999"])

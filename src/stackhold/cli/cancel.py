@@ -27,6 +27,8 @@ def cancel(surroundings: Surroundings, /, stack: str, wait: bool, **options: obj
     """
     from stackhold.errors import InputError
     from stackhold.runs.cancel import request_stop, wait_released
+    from stackhold.runs.holder_process import pid_gone
+    from stackhold.runs.lock_messages import gone_words
 
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
@@ -41,6 +43,9 @@ def cancel(surroundings: Surroundings, /, stack: str, wait: bool, **options: obj
     name = f"{keys.stack} ({keys.region})"
     if lock is None:
         raise InputError(f"nobody holds the lock of {name}: there is no run to stop")
+    gone = pid_gone(lock.owner)
+    if gone is not None:
+        call.output.warn(f"warning: process {gone_words(gone)}: it may not hear this, and its lock expires by itself")
     document = {"stack": keys.stack, "region": keys.region, "asked": lock.owner, "operation": lock.operation}
     if wait and lock.id is not None:
         call.output.say(f"asked {lock.owner} to stop its {lock.operation} of {name}; waiting for its end")

@@ -64,7 +64,7 @@ def _warnings(danger: Danger, cancel_command: str) -> list[str]:
     lines = []
     if danger.pid_here is not None:
         lines.append(f"WARNING: its process {danger.pid_here} is running on this very host.")
-    if danger.is_live:
+    if danger.is_live and danger.pid_gone is None:
         lines.append("WARNING: this lock is LIVE: its holder may be at work. Two runs may then act at once.")
         lines.append(f"         To stop a live run, use: {cancel_command}")
     return lines

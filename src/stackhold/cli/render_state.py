@@ -110,7 +110,9 @@ def lock_lines(view: LockView | None) -> list[str]:
     """Who holds the lock, indented; one line when nobody does."""
     if view is None:
         return ["  lock     free"]
-    lines = holder_lines(view.lock, silent_ms=view.silent_ms, now=view.now, unreadable=view.unreadable)
+    lines = holder_lines(
+        view.lock, silent_ms=view.silent_ms, now=view.now, unreadable=view.unreadable, pid_gone=view.pid_gone
+    )
     stale = ["  stale    the next run takes it over"] if view.is_stale else []
     return [*(f"  {printable(line)}" for line in lines), *stale]
 
@@ -130,6 +132,7 @@ def lock_document(view: LockView | None) -> JsonMap | None:
         "timestamp": view.lock.timestamp,
         "expiresAt": view.lock.expires_at,
         "ageMs": max(0, view.now - view.lock.timestamp),
+        "isProcessGone": view.pid_gone is not None,
         **facts,
     }
 
@@ -162,7 +165,8 @@ def _lock_cell(view: StackView) -> str:
     if lock.lock is None:
         return "held; the lock is not readable"
     since = words(max(0, lock.now - lock.lock.timestamp))
-    parts = [f"{printable(lock.lock.owner)}, {printable(lock.lock.operation)}, for {since}"]
+    gone = " (process gone)" if lock.pid_gone is not None else ""
+    parts = [f"{printable(lock.lock.owner)}{gone}, {printable(lock.lock.operation)}, for {since}"]
     if lock.is_stale:
         parts.append("stale")
     elif lock.expires_in_ms is not None:

@@ -15,6 +15,7 @@ from stackhold.errors import InputError, RecordTooNew, RecordUnreadable
 from stackhold.model.codec import decode_lock, decode_record, decode_run_log
 from stackhold.model.ids import RunId
 from stackhold.ports.store import Stored
+from stackhold.runs.holder_process import pid_gone
 from stackhold.runs.layout import EVENTS, LOCK, RECORD, Keys, stacks, stacks_prefix
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class LockView:
     """The store's time at that read."""
     is_stale: bool
     """Whether the next run would take it over."""
+    pid_gone: int | None = None
+    """The holder's process id when it was one of this host and is running no longer."""
 
     @property
     def expires_in_ms(self) -> int | None:
@@ -145,6 +148,7 @@ def read_lock(store: Store, clock: Clock, keys: Keys) -> LockView | None:
         silent_ms=silent_ms,
         now=found.now,
         is_stale=is_stale(held),
+        pid_gone=pid_gone(lock.owner) if lock is not None else None,
     )
 
 

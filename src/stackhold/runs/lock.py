@@ -28,6 +28,7 @@ from stackhold.model.instant import CLOCK_SLACK, BootInstant, Instant, Millis
 from stackhold.model.lock import Lock
 from stackhold.ports.store import Absent, Stored
 from stackhold.runs import liveness, resolve
+from stackhold.runs.holder_process import pid_gone
 from stackhold.runs.lock_messages import held_error, waited_words
 from stackhold.runs.settings import FIRST_POLL_MS, LONGEST_POLL_MS, FixedWait
 
@@ -431,4 +432,5 @@ class _Acquisition:
             waited=waited_words(waited_ms, setting=setting, tries=self._looks + 1),
             unlock_command=run._settings.unlock_command,
             unreadable=why,
+            pid_gone=pid_gone(held.lock.owner) if held and held.lock else None,
         )

@@ -28,16 +28,19 @@ def held_error(
     waited: str = "",
     unlock_command: str,
     unreadable: str = "",
+    pid_gone: int | None = None,
 ) -> LockHeld:
     """The error for a lock that is not stale.
 
     `lock` is None when it cannot be read, and `unreadable` then says why. `silent_ms` is how long it has not been
     written and `now` the store's time, both from one answer. `waited` says how long this run waited and by which
-    setting, see `waited_words`.
+    setting, see `waited_words`. `pid_gone` is the holder's process id when it was one of this host and is gone.
     """
     message = f"{stack} ({region}) is locked" + (f"; {waited}" if waited else "")
-    details = holder_lines(lock, silent_ms=silent_ms, now=now, unreadable=unreadable)
+    details = holder_lines(lock, silent_ms=silent_ms, now=now, unreadable=unreadable, pid_gone=pid_gone)
     advice = "Wait for it, or, only if that process is gone:" if lock else "Only if no run is working on this stack:"
+    if pid_gone is not None:
+        advice = "Nobody renews that lock any more. It expires by itself; to clear it now:"
     return LockHeld(message, details=details, hint=f"Nothing was changed. {advice}\n  {unlock_command}")
 
 
@@ -50,15 +53,23 @@ def waited_words(waited_ms: int, *, setting: str | None, tries: int = 1) -> str:
     return ""
 
 
-def holder_lines(lock: Lock | None, *, silent_ms: int, now: Instant, unreadable: str = "") -> tuple[str, ...]:
-    """Two lines: who holds it, and what tells whether that run is alive."""
+def holder_lines(
+    lock: Lock | None, *, silent_ms: int, now: Instant, unreadable: str = "", pid_gone: int | None = None
+) -> tuple[str, ...]:
+    """Who holds it, and what tells whether that run is alive: two lines, three when its process is known to be gone."""
     if lock is None:
         return (
             f"holder   not readable: {unreadable or 'the lock is not what it should be'}",
             f"alive    not known; last written {ago(silent_ms)}; such a lock counts as held",
         )
     holder = f"holder   {lock.owner}, {lock.operation}, since {moment(lock.timestamp, now=now)}"
-    return holder, "alive    " + _liveness(lock, silent_ms=silent_ms, now=now)
+    alive = "alive    " + _liveness(lock, silent_ms=silent_ms, now=now)
+    return (holder, alive) if pid_gone is None else (holder, alive, f"process  {gone_words(pid_gone)}")
+
+
+def gone_words(pid: int) -> str:
+    """That a holder's process is gone, as far as this host can tell."""
+    return f"{pid} is no longer running on this host"
 
 
 def _liveness(lock: Lock, *, silent_ms: int, now: Instant) -> str:

@@ -7,14 +7,12 @@ changed in between, it is shown and asked about again.
 from __future__ import annotations
 
 import contextlib
-import os
-import re
-import socket
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from stackhold.errors import StoreConflict, StoreError, StoreUnanswered
+from stackhold.runs.holder_process import pid_here
 from stackhold.runs.inspect import read_lock
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from stackhold.runs.inspect import LockView
     from stackhold.runs.layout import Keys
 
-_OWNER = re.compile(r"[^@]*@(?P<host>[^:]+):(?P<pid>[1-9][0-9]{0,9})")
 _TRIES = 10
 
 
@@ -48,6 +45,8 @@ class Danger:
     """Not silent for its whole ttl, by the store's time; or not readable, which counts as held."""
     pid_here: int | None
     """The holder's process id when it is running on this very host."""
+    pid_gone: int | None = None
+    """The holder's process id when it was one of this host and is running no longer."""
 
 
 def force_unlock(
@@ -63,7 +62,7 @@ def force_unlock(
         return Unlocked.ABSENT
     has_changed = False
     for _ in range(_TRIES):
-        if not confirm(shown, danger_of(shown, hostname=socket.gethostname()), has_changed):
+        if not confirm(shown, danger_of(shown), has_changed):
             return Unlocked.DECLINED
         with contextlib.suppress(StoreConflict, StoreUnanswered):
             store.delete(keys.lock, expect=shown.version)
@@ -80,28 +79,7 @@ def force_unlock(
     )
 
 
-def danger_of(view: LockView, *, hostname: str) -> Danger:
+def danger_of(view: LockView) -> Danger:
     """How alive a lock's holder looks from here."""
-    pid = pid_here(view.lock.owner, hostname=hostname) if view.lock is not None else None
-    return Danger(is_live=not view.is_stale, pid_here=pid)
-
-
-def pid_here(owner: str, *, hostname: str) -> int | None:
-    """The process id in `user@hostname:pid` when that process is running on this host; None otherwise."""
-    found = _OWNER.fullmatch(owner)
-    if found is None or found["host"] != hostname:
-        return None
-    pid = int(found["pid"])
-    return pid if _is_running(pid) else None
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True
+    pid = pid_here(view.lock.owner) if view.lock is not None else None
+    return Danger(is_live=not view.is_stale, pid_here=pid, pid_gone=view.pid_gone)
