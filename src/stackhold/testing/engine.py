@@ -14,7 +14,7 @@ from stackhold.model.exit_codes import ExitCode
 from stackhold.model.ids import LogicalId, PhysicalId, TypeName
 from stackhold.model.record import ResourceRecord, SetResource
 from stackhold.model.run import Intent, IntentKind, IntentState, Outcome
-from stackhold.ports.engine import WorkResult
+from stackhold.ports.engine import Recovery, WorkResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stackhold.model.record import StateRecord
     from stackhold.model.run import RunIdentity
     from stackhold.model.values import JsonMap
-    from stackhold.ports.engine import Engine, Run, Work
+    from stackhold.ports.engine import Engine, Looking, RecoveringEngine, Run, Work
 
     Script = Callable[[Run], WorkResult]
 
@@ -66,6 +66,8 @@ class ScriptedEngine:
     """Called with the record at each plan; may raise."""
     planned: list[StateRecord | None] = field(default_factory=list)
     """The records that plans were made from, in order."""
+    intents_instead: Sequence[Intent] | None = None
+    """The plan's intents, where a test does not want the usual ones."""
     plan_called: threading.Event = field(default_factory=threading.Event)
 
     def plan(self, record: StateRecord | None, identity: RunIdentity) -> Work:
@@ -78,9 +80,37 @@ class ScriptedEngine:
             for name in self.creates
         ]
         steps = [{"logicalId": name, "type": TYPE, "operation": "create"} for name in self.creates]
+        intents = list(self.intents_instead) if self.intents_instead is not None else intents
         return ScriptedWork(self.script, intents, steps, is_empty=not self.creates)
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What an engine was given to look for."""
+
+    left: tuple[Intent, ...]
+    record: StateRecord | None
+    may_still_land: bool
+
+
+@dataclass(slots=True)
+class RecoveringScript(ScriptedEngine):
+    """The same, for a run that looks first for what another left: `on_look` says what it finds."""
+
+    on_look: Callable[[Looked, Looking], Recovery] = lambda looked, _: Recovery(seen=looked.left)
+    looked: list[Looked] = field(default_factory=list)
+    """What was asked, in order."""
+
+    def recover(
+        self, left: Sequence[Intent], record: StateRecord | None, run: Looking, *, may_still_land: bool
+    ) -> Recovery:
+        """Look as the test says."""
+        asked = Looked(tuple(left), record, may_still_land)
+        self.looked.append(asked)
+        return self.on_look(asked, run)
+
+
 if TYPE_CHECKING:
+    ___: type[RecoveringEngine] = RecoveringScript
     _: type[Engine] = ScriptedEngine
     __: type[Work] = ScriptedWork

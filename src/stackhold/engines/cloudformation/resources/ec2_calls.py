@@ -6,6 +6,7 @@ know a filter answer with everything, so that every answer is matched again by i
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from stackhold.engines.cloudformation.names import RUN_TAG
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from stackhold.engines.cloudformation.resources.handler import Context, Lost
     from stackhold.model.ids import PhysicalId
 
+OTHER_REQUEST: Final = "IdempotentParameterMismatch"
+"""A token that was sent before, with other parameters."""
 _VALUES_PER_FILTER: Final = 200
 
 
@@ -94,6 +97,18 @@ def call_on_new(ctx: Context, operation: str, params: Mapping[str, Any], *, unkn
 def association_state(entry: Mapping[str, Any], key: str) -> str:
     """The state of a range's association with a VPC or subnet; servers that tell none mean `associated`."""
     return str((entry.get(key) or {}).get("State", "associated"))
+
+
+def create_once(ctx: Context, operation: str, params: Mapping[str, Any], *, token: str) -> dict[str, Any]:
+    """A create under a token. One that AWS knows from another request, before the template was changed, is of no use:
+    what that request made has been looked for by its tags, so this one goes under a token of its own."""
+    try:
+        return ctx.aws.call("ec2", operation, {**params, "ClientToken": token})
+    except AwsError as error:
+        if error.code != OTHER_REQUEST:
+            raise
+    other = hashlib.sha256(f"{token} once more".encode()).hexdigest()[: len(token)]
+    return ctx.aws.call("ec2", operation, {**params, "ClientToken": other})
 
 
 def ipv6_blocks(item: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stackhold.engines.cloudformation.resources import documents, ec2_tags, tags
-from stackhold.engines.cloudformation.resources.ec2_calls import describe, find_tagged
+from stackhold.engines.cloudformation.resources.ec2_calls import create_once, describe, find_tagged
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen, Settle
 from stackhold.engines.cloudformation.resources.polling import wait_for
 from stackhold.errors import AwsError, ResourceFailed
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stackhold.engines.cloudformation.values import Props
 
 _GONE: Final = frozenset({"InvalidVpcEndpoint.NotFound", "InvalidVpcEndpointId.NotFound"})
-_TAKEN: Final = frozenset({"RouteAlreadyExists", "InvalidParameter", "IdempotentParameterMismatch"})
+_TAKEN: Final = frozenset({"RouteAlreadyExists", "InvalidParameter"})
 """Refusals that our own earlier create may have caused, on servers and after times that forget tokens."""
 _DELETED_BUDGET_MS: Final = 15 * 60_000
 _SETTLED: Final = frozenset({"available", "pendingacceptance", "partial"})
@@ -71,10 +71,7 @@ class VpcEndpoint(Handler):
 
     def create(self, ctx: Context, want: Want) -> Made:
         """One call. One of a gateway is done at once, one with interfaces takes a minute or two."""
-        params: dict[str, Any] = {
-            "ClientToken": want.token,
-            "TagSpecifications": ec2_tags.specification(want, "vpc-endpoint"),
-        }
+        params: dict[str, Any] = {"TagSpecifications": ec2_tags.specification(want, "vpc-endpoint")}
         for name in _AT_CREATE:
             if want.properties.get(name) not in (None, "", []):
                 params[name] = want.properties[name]
@@ -83,7 +80,7 @@ class VpcEndpoint(Handler):
         if want.properties.get("PolicyDocument"):
             params["PolicyDocument"] = documents.as_text(want.properties["PolicyDocument"])
         try:
-            endpoint = ctx.aws.call("ec2", "CreateVpcEndpoint", params)["VpcEndpoint"]
+            endpoint = create_once(ctx, "CreateVpcEndpoint", params, token=want.token)["VpcEndpoint"]
         except AwsError as error:
             if error.code not in _TAKEN:
                 raise

@@ -12,6 +12,7 @@ from stackhold.engines.cloudformation.resources import ec2_tags, tags
 from stackhold.engines.cloudformation.resources.ec2_calls import (
     call_on_new,
     call_unless_gone,
+    create_once,
     describe,
     describe_by_id,
     find_tagged,
@@ -171,14 +172,11 @@ class NatGateway(Handler):
 
     def create(self, ctx: Context, want: Want) -> Made:
         """One call; it takes a minute or two until it is available."""
-        params: dict[str, Any] = {
-            "ClientToken": want.token,
-            "TagSpecifications": ec2_tags.specification(want, "natgateway"),
-        }
+        params: dict[str, Any] = {"TagSpecifications": ec2_tags.specification(want, "natgateway")}
         for name in ("AllocationId", "ConnectivityType", "PrivateIpAddress", "SubnetId"):
             if want.properties.get(name):
                 params[name] = want.properties[name]
-        nat = ctx.aws.call("ec2", "CreateNatGateway", params)["NatGateway"]
+        nat = create_once(ctx, "CreateNatGateway", params, token=want.token)["NatGateway"]
         is_settled = nat.get("State") == "available"
         return Made(PhysicalId(nat["NatGatewayId"]), _nat_attributes(nat), is_settled=is_settled)
 

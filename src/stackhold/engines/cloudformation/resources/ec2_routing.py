@@ -10,7 +10,13 @@ import ipaddress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stackhold.engines.cloudformation.resources import ec2_tags, tags
-from stackhold.engines.cloudformation.resources.ec2_calls import call_unless_gone, describe, describe_by_id, find_tagged
+from stackhold.engines.cloudformation.resources.ec2_calls import (
+    call_unless_gone,
+    create_once,
+    describe,
+    describe_by_id,
+    find_tagged,
+)
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, Seen, Settle
 from stackhold.errors import AwsError, ResourceFailed
 from stackhold.model.ids import PhysicalId, TypeName
@@ -42,10 +48,9 @@ class RouteTable(Handler):
         """One call."""
         params = {
             "VpcId": want.properties["VpcId"],
-            "ClientToken": want.token,
             "TagSpecifications": ec2_tags.specification(want, "route-table"),
         }
-        table = ctx.aws.call("ec2", "CreateRouteTable", params)["RouteTable"]
+        table = create_once(ctx, "CreateRouteTable", params, token=want.token)["RouteTable"]
         physical_id = PhysicalId(table["RouteTableId"])
         observed = {"VpcId": table["VpcId"], "Tags": tags.visible_list(tags.of_template(want))}
         return Made(physical_id, {"RouteTableId": str(physical_id)}, observed=observed)
