@@ -55,6 +55,19 @@ def test_our_region_variable_comes_before_those_of_aws(tmp_path: Path) -> None:
     assert load(tmp_path, environ={**environ, "STACKHOLD_REGION": "eu-west-1"}).region.value == "eu-west-1"
 
 
+@pytest.mark.parametrize(("setting", "variable"), [("region", "AWS_REGION"), ("profile", "AWS_DEFAULT_PROFILE")])
+def test_the_file_comes_before_the_variables_of_aws_and_after_our_own(
+    tmp_path: Path, setting: str, variable: str
+) -> None:
+    (tmp_path / "stackhold.toml").write_text(f'{setting} = "eu-west-1"\n')
+    environ = {variable: "us-east-2"}
+    found = getattr(load(tmp_path, environ=environ), setting)
+    assert (found.value, found.source) == ("eu-west-1", f"{setting} in {tmp_path / 'stackhold.toml'}")
+    ours = {**environ, f"STACKHOLD_{setting.upper()}": "eu-north-1"}
+    assert getattr(load(tmp_path, environ=ours), setting).value == "eu-north-1"
+    assert getattr(load(tmp_path, flags={setting: "eu-south-1"}, environ=ours), setting).value == "eu-south-1"
+
+
 def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
     assert load(tmp_path, environ={"STACKHOLD_STATE": ""}).store.value.url == "file:.stackhold"
 

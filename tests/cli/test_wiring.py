@@ -100,3 +100,24 @@ def test_no_call_to_the_cloud_or_to_a_store_outlasts_the_margin_of_a_short_ttl(t
 
 def test_with_the_usual_ttl_a_call_has_four_minutes(tmp_path: Path) -> None:
     assert wiring(tmp_path, region="us-east-1").session.timeouts.budget == 240_000
+
+
+@pytest.mark.parametrize(
+    ("named", "keys", "insists"),
+    [
+        ({"AWS_PROFILE": "team"}, "", "team"),
+        ({"AWS_PROFILE": "team"}, "AKIA", None),
+        ({"STACKHOLD_PROFILE": "team"}, "AKIA", "team"),
+    ],
+)
+def test_keys_in_the_environment_count_more_than_a_profile_that_only_aws_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: Mapping[str, str], keys: str, insists: str | None
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", keys)
+    made = Wiring(load_settings({}, environ=named, cwd=tmp_path))
+    assert made.session.profile == insists
+
+
+def test_the_region_of_new_stacks_comes_with_what_says_so(tmp_path: Path) -> None:
+    made = Wiring(load_settings({}, environ={"AWS_REGION": "eu-west-1"}, cwd=tmp_path))
+    assert made.region_and_source() == ("eu-west-1", "AWS_REGION")

@@ -60,7 +60,7 @@ SETTINGS: dict[
     ),
     "region": (
         "--region",
-        "AWS_REGION",
+        "STACKHOLD_REGION",
         region,
         {"file": ("eu-west-1", "eu-west-1"), "env": ("eu-west-2", "eu-west-2"), "flag": ("eu-west-3", "eu-west-3")},
     ),
@@ -107,6 +107,8 @@ def test_without_any_setting_the_defaults_count(scene: Scene) -> None:
         "store": "file:.stackhold",
         "setBy": "the built-in default",
         "prefix": "stackhold",
+        "region": "us-east-1",
+        "regionSetBy": "AWS_DEFAULT_REGION",
         "stacks": 0,
         "resources": 0,
         "locks": 0,
@@ -126,6 +128,10 @@ def test_the_file_of_a_project_counts_below_its_folder_and_a_folder_in_it_is_nex
     inner.run("deploy", "t.yaml", env=UNSET)
     assert (scene.folder / "records" / "stackhold" / "t" / "eu-west-1" / "state.json").exists()
     assert scene.run("state", "list", "--json", env=UNSET).json()["stacks"][0]["stack"] == "t"
+    elsewhere = {**UNSET, "AWS_REGION": "us-east-1"}
+    assert region(inner, [], elsewhere) == "eu-west-1"
+    found = info(inner, [], elsewhere)
+    assert (found["region"], found["regionSetBy"]) == ("eu-west-1", f"region in {scene.folder / 'stackhold.toml'}")
 
 
 def test_a_profile_brings_endpoint_region_and_credentials(scene: Scene) -> None:

@@ -106,6 +106,21 @@ def resources_document(record: StateRecord) -> JsonMap:
     }
 
 
+def info_text(facts: JsonMap) -> str:
+    """Which store and region are meant, what said so, and how much is in that store."""
+    region = f"{facts['region']}  (from {facts['regionSetBy']})" if facts["region"] else "none is named"
+    lines = {
+        "store": f"{facts['store']}  (from {facts['setBy']})",
+        "prefix": facts["prefix"],
+        "region": region,
+        "stacks": facts["stacks"],
+        "resources": facts["resources"],
+        "locks": facts["locks"],
+        "unreadable": facts["unreadable"],
+    }
+    return "\n".join(f"{name:<12}{value}" for name, value in lines.items())
+
+
 def lock_lines(view: LockView | None) -> list[str]:
     """Who holds the lock, indented; one line when nobody does."""
     if view is None:

@@ -1,7 +1,8 @@
 """Every setting of the command line, and where its value came from.
 
-Flag before environment before `stackhold.toml` before the built-in default. Each value keeps its source, so that
-an error can name it. Environment and folder are handed in; the only file read is `stackhold.toml`.
+Flag before our own variable before `stackhold.toml` before a variable of AWS before the built-in default: what a
+project says of itself counts more than what a shell says of every tool. Each value keeps its source, so that an error
+can name it. Environment and folder are handed in; the only file read is `stackhold.toml`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "stop_poll": ("STACKHOLD_STOP_POLL",),
     "allow_network_dir": ("STACKHOLD_ALLOW_NETWORK_DIR",),
 }
-"""The variables of each setting, the first one set wins; an empty one counts as not set."""
+"""The variables of each setting, the first one set wins; an empty one counts as not set. Those of AWS, which are no
+word on this project, come after `stackhold.toml`."""
+_OURS = "STACKHOLD_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +178,11 @@ class _Sources:
         flag = self.flags.get(name)
         if flag is not None:
             found.append((flag, flag_name(name)))
-        found.extend((self.environ[variable], variable) for variable in ENVIRONMENT[name] if self.environ.get(variable))
+        variables = [(self.environ[each], each) for each in ENVIRONMENT[name] if self.environ.get(each)]
+        found.extend(each for each in variables if each[1].startswith(_OURS))
         if name in self.file:
             found.append((self.file[name], str(self.path)))
+        found.extend(each for each in variables if not each[1].startswith(_OURS))
         return found[:1]
 
 

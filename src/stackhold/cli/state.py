@@ -81,6 +81,7 @@ def resources(surroundings: Surroundings, /, stack: str, **options: object) -> N
 @click.pass_obj
 def info(surroundings: Surroundings, /, **options: object) -> None:
     """Show which store is used, and how much is in it."""
+    from stackhold.cli import render_state
     from stackhold.runs.inspect import list_stacks
 
     call = invocation(surroundings, options)
@@ -88,14 +89,16 @@ def info(surroundings: Surroundings, /, **options: object) -> None:
     prefix = call.settings.state_prefix.value
     views = list_stacks(wiring.store, wiring.clock, prefix=prefix, with_locks=False)
     records = [view.record.record for view in views if view.record is not None and view.record.record is not None]
+    region, region_set_by = wiring.region_and_source()
     facts = {
         "store": call.settings.store.value.url,
         "setBy": call.settings.store.source or "the built-in default",
         "prefix": prefix,
+        "region": region,
+        "regionSetBy": region_set_by,
         "stacks": len(views),
         "resources": sum(len(record.resources) for record in records),
         "locks": sum(view.is_locked for view in views),
         "unreadable": sum(view.record is not None and view.record.record is None for view in views),
     }
-    text = "\n".join(f"{name:<10} {value}" for name, value in facts.items())
-    call.output.answer(facts, text)
+    call.output.answer(facts, render_state.info_text(facts))

@@ -6,6 +6,7 @@ is imported where it is first needed: a directory store never loads botocore.
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import shlex
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from stackhold._version import __version__
 from stackhold.cli.store_address import DirectoryAddress
+from stackhold.errors import InputError
 from stackhold.model.ids import RunId, region_name, stack_name
 from stackhold.model.instant import iso
 from stackhold.model.run import RunIdentity
@@ -59,10 +61,17 @@ class Wiring:
 
         return AwsSession(
             region=self.settings.region.value,
-            profile=self.settings.profile.value,
+            profile=self._profile,
             clock=self.clock,
             timeouts=Timeouts.within(self._call_budget_ms),
         )
+
+    @property
+    def _profile(self) -> str | None:
+        """The profile to insist on: beside keys in the environment, a variable of AWS names only its settings."""
+        named = self.settings.profile
+        has_keys = bool(process_environment().get("AWS_ACCESS_KEY_ID"))
+        return None if has_keys and named.source.startswith("AWS_") else named.value
 
     @cached_property
     def store(self) -> Store:
@@ -87,6 +96,15 @@ class Wiring:
         from stackhold.decide.fence import margins
 
         return margins(self.settings.lock_ttl.ms).call_budget_ms
+
+    def region_and_source(self) -> tuple[Region | None, str]:
+        """The region of a stack that need not be recorded yet, None when there is none, and what says so."""
+        named = self.settings.region
+        if named.value:
+            return region_name(named.value), named.source
+        with contextlib.suppress(InputError):
+            return self.session.region, "the AWS configuration"
+        return None, ""
 
     def region_for_new(self) -> Region:
         """The region of a stack that need not be recorded yet; raises `InputError` when none is named."""
