@@ -65,7 +65,7 @@ class CloudClient:
         call = Call(verb, name, self.writer, self.stage.now, self.budget_ms, self.latest_ms)
         self.referee.started(call)
         if self.freezes():
-            call.is_frozen = True
+            call.is_frozen = self.cloud.has_frozen = True
             self.stage.send(CloudRequest(call, is_sending=True))
             call.started_at = self.stage.now
         self.cloud.flying.append(call)

@@ -61,6 +61,8 @@ class Cloud:
     gone: set[str] = field(default_factory=set)
     gone_abroad: set[str] = field(default_factory=set)
     """Things that another tool deleted."""
+    has_frozen: bool = False
+    """Whether a call was sent by someone who stood still between its last check and sending."""
     flying: list[Call] = field(default_factory=list)
     """Calls that may still be carried out."""
 

@@ -6,15 +6,17 @@ each resource, and looks for what an unanswered call has led to, as a real engin
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from tests.model_protocol.cloud import Verb
+from tests.model_protocol.recovery import Search
+from tests.model_protocol.steps import TYPE, Action, Desired, Earlier, Step
 
 from stackhold.errors import OutcomeUnknown, StoodDown
 from stackhold.model.exit_codes import ExitCode
-from stackhold.model.ids import LogicalId, PhysicalId, TypeName
+from stackhold.model.ids import LogicalId, PhysicalId
 from stackhold.model.journal import JournalOperation
 from stackhold.model.record import (
     AddPendingDelete,
@@ -24,92 +26,23 @@ from stackhold.model.record import (
     ResourceRecord,
     SetResource,
 )
-from stackhold.model.run import Intent, IntentKind, IntentState, Outcome
+from stackhold.model.run import Intent, IntentState, Outcome
 from stackhold.ports.engine import WorkResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from tests.model_protocol.client import CloudClient
 
     from stackhold.model.record import StateRecord
     from stackhold.model.run import RunIdentity
     from stackhold.model.values import JsonMap
-    from stackhold.ports.engine import Engine, Run, Work
+    from stackhold.ports.engine import Engine, Looking, RecoveringEngine, Recovery, Run, Work
     from stackhold.ports.threads import Threads
 
-TYPE = TypeName("Model::Thing")
 _LOOKS = 3
+_FOLLOWING = 4
 _WORKERS = 2
-
-
-class Action(Enum):
-    """What is done to one resource."""
-
-    CREATE = "CREATE"
-    UPDATE = "UPDATE"
-    REPLACE = "REPLACE"
-    DELETE = "DELETE"
-    CLEAN_UP = "CLEAN_UP"
-    """The old resource of an earlier replacement."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One operation of a plan."""
-
-    logical_id: LogicalId
-    action: Action
-    size: int = 0
-    old: ResourceRecord | None = None
-    name: str = ""
-    """What it creates."""
-
-    def intents(self, run: RunIdentity) -> list[Intent]:
-        """One per physical identity."""
-        found = []
-        if self.name:
-            found.append(Intent(self.logical_id, TYPE, IntentKind.CREATE, run.run_id, name=self.name))
-        if self.old is not None:
-            kind = IntentKind.UPDATE if self.action is Action.UPDATE else IntentKind.DELETE
-            found.append(Intent(self.logical_id, TYPE, kind, run.run_id, physical_id=self.old.physical_id))
-        return found
-
-    def mark(self, run: Run, state: IntentState) -> None:
-        """Say how far all that it touches has come. Two steps may have one logical id, but no resource in common."""
-        if self.name:
-            run.mark(self.logical_id, state)
-        if self.old is not None:
-            run.mark(self.logical_id, state, physical_id=self.old.physical_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Desired:
-    """A template: resources with a size. Odd resources are replaced when it changes, even ones updated."""
-
-    sizes: Mapping[str, int]
-    pace_ms: int = 5_000
-    """How long a resource takes to settle."""
-
-    def steps(self, record: StateRecord | None, run_id: str) -> list[Step]:
-        """What must be done to get there from a record."""
-        found: list[Step] = []
-        recorded = {} if record is None else record.resources
-        for name, size in self.sizes.items():
-            logical_id, new_name = LogicalId(name), f"{name}-{run_id}"
-            old = recorded.get(logical_id)
-            if old is None:
-                found.append(Step(logical_id, Action.CREATE, size, name=new_name))
-            elif old.properties.get("size") != size and int(name[1:]) % 2:
-                found.append(Step(logical_id, Action.REPLACE, size, old, new_name))
-            elif old.properties.get("size") != size:
-                found.append(Step(logical_id, Action.UPDATE, size, old))
-        for logical_id, old in recorded.items():
-            if logical_id not in self.sizes:
-                found.append(Step(logical_id, Action.DELETE, 0, old))
-        for pending in () if record is None else record.pending_deletes:
-            found.append(Step(pending.logical_id, Action.CLEAN_UP, 0, pending.resource))
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +52,21 @@ class ModelEngine:
     desired: Desired
     client: CloudClient
     threads: Threads
+    earlier: dict[LogicalId, Earlier] = field(default_factory=dict)
+    """Creates that an earlier run may have sent, and of which nothing was found."""
 
     def plan(self, record: StateRecord | None, identity: RunIdentity) -> Work:
         """Decide from the record."""
-        return ModelWork(self, self.desired.steps(record, identity.run_id), identity)
+        return ModelWork(self, self.desired.steps(record, identity.run_id, self.earlier), identity)
+
+    def recover(
+        self, left: Sequence[Intent], record: StateRecord | None, run: Looking, *, may_still_land: bool
+    ) -> Recovery:
+        """Look for what was left; everything lands in time, so nothing more is made of `may_still_land`."""
+        search = Search(self.client, record, run)
+        recovery = search.look_for(left)
+        self.earlier.update(search.earlier)
+        return recovery
 
 
 @dataclass(slots=True)
@@ -208,7 +152,7 @@ class _Attempt:
             case Action.CREATE:
                 self._create()
                 self.run.save([SetResource(self.step.logical_id, self._made)])
-                self.run.wait(self.engine.desired.pace_ms)
+                self._settle()
                 return True
             case Action.UPDATE:
                 return self._update()
@@ -230,6 +174,13 @@ class _Attempt:
                 if self._call(Verb.LOOK, self.step.name):
                     return
             raise
+
+    def _settle(self) -> None:
+        """A created thing takes a few more calls, with waits between them."""
+        for _ in range(_FOLLOWING):
+            self.run.wait(self.engine.desired.pace_ms // _FOLLOWING)
+            with contextlib.suppress(OutcomeUnknown):
+                self._call(Verb.UPDATE, self.step.name)
 
     def _update(self) -> bool:
         old = self.step.old
@@ -268,3 +219,4 @@ class _Attempt:
 if TYPE_CHECKING:
     _: type[Engine] = ModelEngine
     __: type[Work] = ModelWork
+    ___: type[RecoveringEngine] = ModelEngine

@@ -162,6 +162,7 @@ MUTANTS = (
                 "stand_down_ms=ttl_ms - min(_LONGEST_BEFORE_STAND_DOWN, ttl_ms // 6)",
                 "stand_down_ms=ttl_ms",
             ),
+            Edit("decide/fence.py", "cut_ms=ttl_ms - min(_LONGEST_BEFORE_CUT, ttl_ms // 30)", "cut_ms=ttl_ms"),
         ),
     ),
     Mutant(
@@ -170,8 +171,8 @@ MUTANTS = (
         (
             Edit(
                 "runs/control.py",
-                "        cause = self.cause\n        if cause is None:\n            return\n        if cause is StopCause.LOCK",
-                "        cause = self.cause\n        if cause is not None:\n            return\n        if cause is StopCause.LOCK",
+                "        if cause is None:\n            return\n        if cause is StopCause.LOCK_LOST",
+                "        if cause is not self:\n            return\n        if cause is StopCause.LOCK_LOST",
             ),
         ),
     ),
@@ -210,18 +211,62 @@ MUTANTS = (
             Edit(
                 "runs/run_file.py",
                 "            intents=(*self._own, *self._carried),\n",
-                "            intents=tuple({each.logical_id: each for each in (*self._carried, *self._own)}.values()),\n",
+                "            intents=tuple({one.logical_id: one for one in (*self._carried, *self._own)}.values()),\n",
             ),
         ),
     ),
     Mutant(
-        "forgets what was left over",
+        "forgets what it could not resolve",
         "A successor's run.json replaces the leftover and carries every unresolved entry on",
         (
             Edit(
+                "runs/run_file.py",
+                "            intents=(*self._own, *self._carried),\n",
+                "            intents=self._own,\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "resolves what it could not look for",
+        "run.json is deleted only when every entry is resolved in a confirmed save",
+        (Edit("decide/intents.py", "identity_of(intent) in unknown_now or (may_land", "(may_land"),),
+    ),
+    Mutant(
+        "keeps recorded what is gone",
+        "A delete that is gone: drop it from the record",
+        (
+            Edit(
+                "runs/recovery.py",
+                "saver.save(recovery.changes)",
+                'saver.save([one for one in recovery.changes if not type(one).__name__.startswith("Drop")])',
+            ),
+        ),
+    ),
+    Mutant(
+        "drops an absent create at once",
+        "An absent create found with a free lock stays until one ttl after it was first seen",
+        (
+            Edit(
                 "decide/intents.py",
-                "    if leftover is None:\n        return ()\n",
-                "    if leftover is None or leftover is not None:\n        return ()\n",
+                "        may_land = not is_after_expiry and looked_at - since < ttl\n",
+                "        may_land = False\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "reads the run file before its stamp",
+        "On a takeover, or when a run.json was left over, the stamp comes first and run.json is read after it",
+        (
+            Edit(
+                "runs/recovery.py",
+                "        stamped = self.beginning.stamp_first(base)\n",
+                "        there = parts.store.read(parts.keys.run_file)\n"
+                "        stamped = self.beginning.stamp_first(base)\n",
+            ),
+            Edit(
+                "runs/recovery.py",
+                "        parts.run_file.found(parts.store.read(parts.keys.run_file))\n",
+                "        parts.run_file.found(there)\n",
             ),
         ),
     ),
@@ -231,11 +276,12 @@ MUTANTS = (
         (
             Edit(
                 "runs/lock.py",
-                "        expect = found.version if isinstance(found, Stored) else None\n        try:\n            written",
+                "        expect = found.version if isinstance(found, Stored) else None\n        try:\n            wri",
                 "        expect = None\n"
-                "        if isinstance(there := lock._store.read(lock._keys.lock), Stored) and isinstance(found, Stored):\n"
+                "        there = lock._store.read(lock._keys.lock)\n"
+                "        if isinstance(there, Stored) and isinstance(found, Stored):\n"
                 "            resolve.delete(lock._store, lock._keys.lock, expect=there.version, clock=self._clock)\n"
-                "        try:\n            written",
+                "        try:\n            wri",
             ),
         ),
     ),

@@ -113,12 +113,14 @@ class Referee:
         if run.is_foreign:
             return
         what = f"{run.name} started to {call.verb.value} {call.name}"
+        if run.has_stood_down:
+            self.complain(f"{what} after it had stood down")
+        if call.verb is Verb.LOOK:
+            return
         if not run.has_stamped:
             self.complain(f"{what} before its stamp")
         if not run.has_listed:
             self.complain(f"{what} before its run file")
-        if run.has_stood_down:
-            self.complain(f"{what} after it had stood down")
         if (why := self._has_no_lock(run)) and not self._is_excused(run):
             self.complain(f"{what} although its lock was {why}")
 
@@ -136,6 +138,17 @@ class Referee:
         for thing in self.cloud.things.values():
             if thing.is_promised and thing.name not in known:
                 self.complain(f"{thing.name} exists, and neither record nor run file knows it")
+
+    def converged(self, run: Writer) -> None:
+        """After a few quiet runs all is as it should be."""
+        if not run.ending.startswith("succeeded"):
+            self.complain(f"{run.name}, with nothing in its way, ended: {run.ending}")
+        if self.intents:
+            self.complain(f"the run file is left with {[identity(intent) for intent in self.intents]}")
+        if ghosts := self.recorded - set(self.cloud.things):
+            self.complain(f"recorded and not there: {', '.join(sorted(ghosts))}")
+        if twins := set(self.cloud.things) - self.recorded:
+            self.complain(f"there and not recorded: {', '.join(sorted(twins))}")
 
     def ended(self, run: Writer) -> None:
         """A run ended by itself and warned of nothing: it left no lock that it could have seen."""
@@ -185,7 +198,8 @@ class Referee:
             is_live = silent < held["ttl"]
         else:
             record = self.current.get(self.keys.record)
-            record_silent = FOREIGN_SILENCE if record is None else now - record.at
+            has_read_it = record is not None and record.no in writer.seen
+            record_silent = now - record.at if record is not None and has_read_it else FOREIGN_SILENCE
             is_live = held["expiresAt"] >= now + self.store_skew or min(silent, record_silent) < FOREIGN_SILENCE
         if is_live:
             self.complain(f"{writer.name} took over the live lock of {before.writer.name}, silent for {silent} ms")
@@ -202,10 +216,11 @@ class Referee:
             self.complain(f"{writer.name} lost {', '.join(sorted(lost))} from the record")
         if after is None:
             return
+        if made.get("serial", 0) <= was.get("serial", 0):
+            self.complain(f"{writer.name} wrote serial {made.get('serial')} over {was.get('serial')}")
+        if not writer.has_stamped and made.get("generation", 0) <= (was.get("generation") or 0):
+            self.complain(f"{writer.name} stamped generation {made.get('generation')} over {was.get('generation')}")
         writer.has_stamped = True
-        for field_name, least in (("serial", was.get("serial", 0) + 1), ("generation", was.get("generation") or 0)):
-            if made.get(field_name, 0) < least:
-                self.complain(f"{writer.name} wrote {field_name} {made.get(field_name)}; at least {least} was due")
 
     def _run_file(self, writer: Writer, before: Write | None, after: Write | None, *, knew: bool) -> None:
         if knew:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.model_protocol.client import CloudRequest
-from tests.model_protocol.engine import Desired
+from tests.model_protocol.steps import Desired
 from tests.model_protocol.store import Fate, Request
 from tests.model_protocol.world import Setting, World
 
@@ -55,21 +55,24 @@ class Trial:
     world: World = field(init=False)
     fault_rate: float = field(init=False)
     slow_rate: float = field(init=False)
+    is_siege: bool = field(init=False)
+    """Whether holders at long work are cut off or frozen for about a ttl, while others wait for their lock."""
     _odds: list[tuple[Callable[[], None], float]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.dice = dice = random.Random(self.seed)
+        self.is_siege = dice.random() < 0.3
         setting = Setting(
             name=f"trial-{self.seed}",
-            ttl_ms=dice.choice((30 * MINUTE, 3 * MINUTE)),
+            ttl_ms=3 * MINUTE if self.is_siege else dice.choice((30 * MINUTE, 3 * MINUTE)),
             deadline_ms=dice.choice((HOUR, 3 * HOUR, 10 * MINUTE)),
             offsets=dice.choice(((0, HOUR, -HOUR), (0, 0, 0), (HOUR, -HOUR, HOUR))),
             store_offset=dice.choice((0, 0, 7 * SECOND, -HOUR)),
             is_local=dice.random() < 0.2,
-            pace_ms=dice.choice((SECOND, 20 * SECOND, 3 * MINUTE)),
+            pace_ms=3 * MINUTE if self.is_siege else dice.choice((SECOND, 20 * SECOND, 3 * MINUTE)),
         )
         self.fault_rate = dice.choice((0.0, 0.03, 0.1))
-        self.slow_rate = dice.choice((0.0, 0.02, 0.08))
+        self.slow_rate = 0.2 if self.is_siege else dice.choice((0.0, 0.02, 0.08))
         freeze_rate = dice.choice((0.0, 0.0, 0.05))
         self.world = World(
             setting,
@@ -109,6 +112,7 @@ class Trial:
             (self._force_unlock, sometimes(0.002)),
             (self._cancel, sometimes(0.001)),
             (self._foreign, dice.choice((0, 0, 0.004)) * (not self.world.setting.is_local)),
+            (self._besiege, 0.003 if self.is_siege else 0),
             (self._land, 0.02),
             (self._land_call, 0.03),
             (self._edit, dice.choice((0, 0, 0.003))),
@@ -211,6 +215,21 @@ class Trial:
         hosts = self.world.hosts
         self.world.cut_off(hosts if self.dice.random() < 0.3 else [self.dice.choice(hosts)], self._long())
 
+    def _besiege(self) -> None:
+        world, dice, ttl = self.world, self.dice, self.world.setting.ttl_ms
+        lock = world.referee.lock
+        holders = [run for run in world.runs if run.has_listed and lock is not None and lock.get("id") == run.lock_id]
+        others = [host for host in world.hosts if holders and host is not holders[0].host]
+        if not others:
+            return
+        span = dice.randrange(ttl * 4 // 5, ttl * 5 // 4)
+        if dice.random() < 0.5:
+            world.freeze(holders[0].host, span)
+        else:
+            world.cut_off([holders[0].host], span)
+        if len(world.runs) < 3:
+            world.begin_run(dice.choice(others), self._desired(), wait_ms=5 * MINUTE, deadline_ms=HOUR)
+
     def _long(self) -> int:
         ttl = self.world.setting.ttl_ms
         return self.dice.choice((self.dice.randrange(1, ttl // 4), self.dice.randrange(ttl * 3 // 4, ttl * 5 // 4)))
@@ -262,11 +281,14 @@ class Trial:
         self._finish()
         self._land_all()
         world.pass_time(4 * HOUR)
-        world.begin_run(world.hosts[0], Desired({"R0": 1, "R1": 1, "R2": 1}, SECOND))
-        self._finish()
-        self._land_all()
-        if world.is_quiet:
-            world.referee.settled()
+        for sizes in ({"R0": 1, "R1": 1, "R2": 1}, {"R0": 2, "R1": 2, "R3": 1}, {"R0": 2, "R1": 2, "R3": 1}):
+            run = world.begin_run(world.hosts[0], Desired(sizes, SECOND))
+            self._finish()
+            self._land_all()
+            world.pass_time(4 * HOUR)
+        world.referee.settled()
+        if not world.is_troubled:
+            world.referee.converged(run)
         self._look()
 
     def _land_all(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tests.model_protocol.client import CloudClient, CloudRequest
 from tests.model_protocol.cloud import Call, Cloud, Verb
-from tests.model_protocol.engine import Desired, ModelEngine
+from tests.model_protocol.engine import ModelEngine
 from tests.model_protocol.foreign import ForeignTool
 from tests.model_protocol.referee import Referee
 from tests.model_protocol.store import Depot, Fate, ModelStore, Request
@@ -36,6 +36,8 @@ from stackhold.testing.turns import Player, Stage, TurnClock, TurnThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.model_protocol.steps import Desired
 
     from stackhold.ports.store import Store
     from stackhold.testing.turns import Carriers
@@ -95,6 +97,7 @@ class World:
     hosts: list[Host] = field(init=False)
     runs: dict[Writer, Acting] = field(default_factory=dict)
     others: list[Writer] = field(default_factory=list)
+    has_foreign: bool = False
     steps: int = 0
     count: int = 0
     story: list[str] = field(default_factory=list)
@@ -169,6 +172,7 @@ class World:
 
     def edit(self, host: Host, name: str) -> None:
         """Somebody puts a resource into the record by hand, whoever holds the lock."""
+        self.has_foreign = True
         writer = self._writer(host, Role.FOREIGN, "hand")
         found = self.depot.inner.read(KEYS.record)
         if isinstance(found, Stored):
@@ -199,6 +203,7 @@ class World:
 
     def begin_foreign(self, host: Host, desired: Desired) -> None:
         """Another tool deploys the same stack."""
+        self.has_foreign = True
         writer = self._writer(host, Role.FOREIGN, "foreign")
         tool = ForeignTool(
             depot=self.depot,
@@ -327,9 +332,9 @@ class World:
         return request.writer.host.cut_off_until > self.stage.now
 
     @property
-    def is_quiet(self) -> bool:
-        """Whether nobody is at work and nothing is on its way."""
-        return not self.stage.players and not self.depot.late and not self.cloud.flying
+    def is_troubled(self) -> bool:
+        """Whether something took part for which nothing is promised: another tool, or a sender that was frozen."""
+        return self.has_foreign or self.cloud.has_frozen
 
     def tell(self, text: str) -> None:
         """Keep a line of the story."""
