@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from stackhold.engines.cloudformation.drift import DriftReport
     from stackhold.engines.cloudformation.engine import DeployWork
+    from stackhold.model.ids import LogicalId
     from stackhold.model.record import StateRecord
     from stackhold.ports.engine import WorkResult
     from stackhold.testing.emulators import Emulator
@@ -40,6 +41,7 @@ class Emulated:
     options: DeployOptions = field(default_factory=DeployOptions)
     parameters: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    replace: frozenset[LogicalId] = frozenset()
     runs: int = 0
 
     def __post_init__(self) -> None:
@@ -62,16 +64,24 @@ class Emulated:
         self.runs += 1
         who = identity(stack="shop", region=REGION, run_id=f"202603{self.runs:02}T080000000Z-0badcafe")
         self.run = ScriptedRun(self.clock, who=who, record=self.record)
+        return self.engine(template).plan(self.record, who)
+
+    def engine(self, template: str | Path) -> DeployEngine:
+        """The engine for a file or a text."""
         parsed = parse_text(template, file="shop.yaml") if isinstance(template, str) else parse_template(template)
-        engine = DeployEngine(
+        return DeployEngine(
             template=parsed,
             parameters=self.parameters,
             tags=self.tags,
             aws=self.session.aws(),
             url_suffix=self.session.url_suffix,
             options=self.options,
+            allow_replace=self.replace,
         )
-        return engine.plan(self.record, who)
+
+    def destroy_engine(self) -> DestroyEngine:
+        """The engine that takes everything away."""
+        return DestroyEngine(aws=self.session.aws())
 
     def deploy(self, template: str | Path) -> WorkResult:
         """Plan and perform."""
@@ -95,7 +105,7 @@ class Emulated:
         run_id = f"202603{self.runs:02}T080000000Z-0badcafe"
         who = identity(stack="shop", region=REGION, operation="destroy", run_id=run_id)
         self.run = ScriptedRun(self.clock, who=who, record=self.record)
-        result = DestroyEngine(aws=self.session.aws()).plan(self.record, who).perform(self.run)
+        result = self.destroy_engine().plan(self.record, who).perform(self.run)
         self.record = None if result.record_gone else self.run.record
         return result
 
