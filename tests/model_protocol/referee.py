@@ -48,7 +48,7 @@ class Referee:
     relisted: set[str] = field(default_factory=set)
     """Physical ids that another tool put into the record: they may be long gone."""
     lost_to: dict[str, Role] = field(default_factory=dict)
-    """Which kind of writer ended a lock, by the lock's id."""
+    """Which kind of writer ended another's lock, by the lock's id."""
     _writes: int = 0
 
     def complain(self, text: str) -> None:
@@ -161,7 +161,7 @@ class Referee:
         if lock is not None and lock.get("id") == run.lock_id:
             return ""
         role = self.lost_to.get(run.lock_id or "")
-        return f"ended by a {role.value}" if role is not None else "never there"
+        return f"ended by a {role.value}" if role is not None else "released, or never there"
 
     def _is_excused(self, run: Writer) -> bool:
         """A forced unlock, or another tool's release: only until the run learns of it."""
@@ -172,7 +172,8 @@ class Referee:
         made = None if after is None else after.document
         if writer.role is Role.RUN and made is not None:
             writer.lock_id = made["id"]
-        if held is not None and (made is None or made.get("id") != held.get("id")):
+        is_ended = held is not None and (made is None or made.get("id") != held.get("id"))
+        if held is not None and is_ended and held.get("id") != writer.lock_id:
             self.lost_to[held.get("id") or ""] = writer.role
         if writer.role is not Role.RUN:
             return

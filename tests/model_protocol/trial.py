@@ -72,7 +72,7 @@ class Trial:
             pace_ms=3 * MINUTE if self.is_siege else dice.choice((SECOND, 20 * SECOND, 3 * MINUTE)),
         )
         self.fault_rate = dice.choice((0.0, 0.03, 0.1))
-        self.slow_rate = 0.2 if self.is_siege else dice.choice((0.0, 0.02, 0.08))
+        self.slow_rate = 0.3 if self.is_siege else dice.choice((0.0, 0.02, 0.08))
         freeze_rate = dice.choice((0.0, 0.0, 0.05))
         self.world = World(
             setting,
@@ -173,7 +173,8 @@ class Trial:
         later = [at for at in wakes if at > world.stage.now]
         if later:
             ttl = world.setting.ttl_ms
-            over = self.dice.randrange(self.dice.choice((500, 3 * SECOND, ttl // 60, ttl // 6)))
+            spans = (500, ttl // 60) if self.is_siege else (500, 3 * SECOND, ttl // 60, ttl // 6)
+            over = self.dice.randrange(self.dice.choice(spans))
             world.pass_time(min(later) - world.stage.now + over)
         else:
             self._pass_time()
@@ -239,7 +240,7 @@ class Trial:
         at, ttl = self.dice.random(), self.world.setting.ttl_ms
         if at >= self.slow_rate:
             return 0
-        return self.dice.randrange(ttl // 3 if at < self.slow_rate / 4 else ttl // 8)
+        return self.dice.randrange(ttl // 3 if at < self.slow_rate / 6 else ttl // 7)
 
     def _force_unlock(self) -> None:
         self.world.begin_unlock(self.dice.choice(self.world.hosts))
