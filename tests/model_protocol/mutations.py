@@ -304,17 +304,24 @@ MUTANTS = (
 )
 
 
+def mutated(mutant: Mutant) -> dict[str, str]:
+    """The text of each file that a mutant changes; raises `LookupError` when what it leaves out is not there once."""
+    texts: dict[str, str] = {}
+    for edit in mutant.edits:
+        text = texts.get(edit.file) or (ROOT / "src" / "stackhold" / edit.file).read_text(encoding="utf-8")
+        if text.count(edit.old) != 1:
+            raise LookupError(f"{mutant.name}: {edit.file} has {text.count(edit.old)} times: {edit.old}")
+        texts[edit.file] = text.replace(edit.old, edit.new)
+    return texts
+
+
 def try_out(mutant: Mutant, *, steps: int, seed: int) -> Verdict:
     """Play the model over a copy of the source with the rule left out."""
     with tempfile.TemporaryDirectory(prefix="stackhold-mutant-") as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        for edit in mutant.edits:
-            file = source / "stackhold" / edit.file
-            text = file.read_text(encoding="utf-8")
-            if text.count(edit.old) != 1:
-                raise LookupError(f"{mutant.name}: {edit.file} has {text.count(edit.old)} times: {edit.old}")
-            file.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
+        for file, text in mutated(mutant).items():
+            (source / "stackhold" / file).write_text(text, encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-m", "tests.model_protocol", "--steps", str(steps), "--seed", str(seed)]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

@@ -154,7 +154,8 @@ class Trial:
         if self.dice.random() >= self.fault_rate:
             return Fate.DONE
         if isinstance(request, CloudRequest):
-            return self._one_of(_CALL_FATES)
+            fate = self._one_of(_CALL_FATES)
+            return Fate.ANSWER_LOST if fate is Fate.LATE and not self.has_late else fate
         assert isinstance(request, Request)
         if request.change is None:
             return self.dice.choice((Fate.UNREACHABLE, Fate.UNREACHABLE, Fate.ANSWER_LOST, Fate.REFUSED))
@@ -167,10 +168,7 @@ class Trial:
     def _wake(self) -> None:
         """Nobody can go on: move to when somebody can."""
         world = self.world
-        wakes = [player.wakes_at for player in world.stage.players if player.wakes_at is not None]
-        wakes += [host.frozen_until for host in world.hosts]
-        wakes += [player.request.arrives_at for player in world.stage.players if player.request is not None]
-        later = [at for at in wakes if at > world.stage.now]
+        later = [at for at in world.wakes() if at > world.stage.now]
         if later:
             ttl = world.setting.ttl_ms
             spans = (500, ttl // 60) if self.is_siege else (500, 3 * SECOND, ttl // 60, ttl // 6)

@@ -315,6 +315,13 @@ class World:
             if player.owner.host.frozen_until <= now and _may_go_on(player, now)  # type: ignore[attr-defined]  # owners are writers
         ]
 
+    def wakes(self) -> list[int]:
+        """When time alone lets somebody go on."""
+        players = self.stage.players
+        wakes = [player.wakes_at for player in players if player.wakes_at is not None]
+        wakes += [player.request.arrives_at for player in players if player.request is not None]
+        return wakes + [host.frozen_until for host in self.hosts]
+
     def late_calls(self) -> list[int]:
         """Calls that nobody waits for any more."""
         waiting = {
