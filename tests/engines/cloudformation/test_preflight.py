@@ -75,6 +75,15 @@ def test_a_parameter_that_the_record_may_have_is_a_doubt_and_one_that_is_wrong_i
     assert maybe_objection(text, parameters={"Name": "a"}) is None
 
 
+def test_a_given_parameter_that_cannot_be_is_certain_whatever_conditions_and_others_there_are() -> None:
+    text = (
+        "Parameters: {Name: {Type: Number}, Other: {Type: String}}\nMappings: {M: {a: {b: c}}}\n" + CONDITIONAL_CIRCLE
+    )
+    for given in ({"Nam": "1"}, {"Name": "one"}):
+        found = objection(text, parameters=given)
+        assert (found.is_certain, "Nam" in found.error.message) == (True, True)
+
+
 def test_what_only_the_account_knows_is_no_objection_and_makes_others_doubts() -> None:
     subnet = """
 Resources:

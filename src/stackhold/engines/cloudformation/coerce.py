@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from stackhold.engines.cloudformation.schema import Kind, Pointer, Shape, schema_for
+from stackhold.engines.cloudformation.template.near import did_you_mean
 from stackhold.engines.cloudformation.values import UNKNOWN, Expression, Props, Unknown
 from stackhold.errors import InputError
 
@@ -34,6 +35,15 @@ _WORDS: Final = {
 }
 
 
+class PropertyError(InputError):
+    """What is wrong with a resource's properties. `property` is the outermost name of the first that is wrong."""
+
+    def __init__(self, message: str, *, of: str) -> None:
+        """`of` begins with the place of what is wrong: `Tags.0.Key must be text`."""
+        super().__init__(message)
+        self.property = of.partition(" ")[0].partition(".")[0]
+
+
 def coerce(type_name: TypeName, properties: Props, *, logical_id: LogicalId) -> Props:
     """The properties of a template in their schema's types; raises one `InputError` for all that cannot be.
 
@@ -48,7 +58,7 @@ def coerce(type_name: TypeName, properties: Props, *, logical_id: LogicalId) -> 
     wrong += [f"{name} is required and missing" for name in sorted(schema.required - properties.keys())]
     wrong += [f"{name} is set by AWS and cannot be given" for name in _read_only(schema, properties)]
     if wrong:
-        raise InputError(f"{logical_id} ({type_name}): " + "; ".join(wrong))
+        raise PropertyError(f"{logical_id} ({type_name}): " + "; ".join(wrong), of=wrong[0])
     return coerced
 
 
@@ -127,10 +137,8 @@ def _number(value: str | float, *, whole: bool) -> Any:
 
 
 def _unknown_property(shape: Shape, name: str, path: Pointer) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name, shape.names, n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
+    near = did_you_mean(name, shape.names)
+    meant = f"; {near[0].lower()}{near[1:]}" if near else ""
     return f"{'.'.join((*path, name))} is no property of it{meant}"
 
 

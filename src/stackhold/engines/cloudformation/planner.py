@@ -11,6 +11,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from stackhold.engines.cloudformation import adoption, refusals
+from stackhold.engines.cloudformation.coerce import PropertyError
 from stackhold.engines.cloudformation.diff import diff_properties
 from stackhold.engines.cloudformation.graph import topological
 from stackhold.engines.cloudformation.meaning import has_unknown
@@ -359,4 +360,8 @@ def _placed(error: InputError, file: str, desired: DesiredResource) -> InputErro
         return TemplateError(error.reason, file=file, line=desired.line, logical_id=desired.logical_id, hint=error.hint)
     if not file and not desired.line:
         return error
-    return TemplateError(error.message, file=file, line=desired.line, hint=error.hint)
+    wrong = error.property if isinstance(error, PropertyError) else ""
+    line = desired.property_lines.get(wrong, desired.line)
+    placed = TemplateError(error.message, file=file, line=line, hint=error.hint)
+    placed.logical_id = desired.logical_id
+    return placed

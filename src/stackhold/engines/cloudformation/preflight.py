@@ -1,7 +1,8 @@
 """What is wrong with a template before anybody was asked anything: no call, no lock, no record.
 
 The template is planned as a new stack's, with stand-ins for what only the account knows. Where its shape cannot
-depend on those or on the record (no conditions, no mappings, every parameter given), an objection is certain.
+depend on those or on the record (no conditions, no mappings, every parameter given), an objection is certain; so is
+one to a parameter that is given.
 Otherwise it is a doubt: whoever has the record and the account's answers plans again and lets that decide.
 """
 
@@ -16,6 +17,7 @@ from stackhold.engines.cloudformation.resources.registry import handler_for
 from stackhold.engines.cloudformation.schema import has_attribute
 from stackhold.engines.cloudformation.template import evaluate
 from stackhold.engines.cloudformation.template.desired import Inputs
+from stackhold.engines.cloudformation.template.parameters import check_given
 from stackhold.errors import Bug, InputError
 
 if TYPE_CHECKING:
@@ -48,6 +50,10 @@ def objection_to(
     native: Native = handler_for,
 ) -> Objection | None:
     """The first thing that is wrong with a template by itself; None when nothing is."""
+    try:
+        check_given(template, parameters)
+    except InputError as error:
+        return Objection(error, is_certain=True)
     facts = _StandIns()
     inputs = Inputs(
         stack=stack,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from stackhold.engines.cloudformation.plan import Route
 from stackhold.engines.cloudformation.resources.handler import Handler
-from stackhold.engines.cloudformation.schema import schema_for
+from stackhold.engines.cloudformation.schema import schema_for, schema_types
+from stackhold.engines.cloudformation.template.near import did_you_mean
 from stackhold.errors import InputError
 from stackhold.model.ids import TypeName
 
@@ -86,7 +87,10 @@ def _cloud_control(logical_id: LogicalId, type_name: TypeName, others: Iterable[
     if named:
         raise InputError(f"{logical_id} ({type_name}): {named} is not supported, by Cloud Control neither")
     if schema is None:
-        raise InputError(f"{logical_id}: the resource type {type_name} is not supported")
+        raise InputError(
+            f"{logical_id}: the resource type {type_name} is not supported",
+            hint=did_you_mean(type_name, schema_types()),
+        )
     raise InputError(
         f"{logical_id}: the resource type {type_name} is not supported: it has no native handler, and Cloud Control "
         "cannot make it"

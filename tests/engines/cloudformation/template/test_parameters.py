@@ -97,7 +97,7 @@ def test_all_missing_and_unknown_parameters_are_one_error(refusal: Callable[...,
     text = RESOURCE + "  P: {Type: String}\n  Q: {Type: String}\n  R: {Type: String, Default: r}\n"
     error = refusal(text, parameters={"X": "1", "Y": "2"})
     assert error.reason == ("parameters without a value: P, Q; parameters that the template does not have: X, Y")
-    assert "--parameter P=VALUE" in error.hint
+    assert error.hint == "Give each with --parameter, such as --parameter P=VALUE. It has: P, Q, R."
 
 
 def test_all_wrong_values_are_one_error(refusal: Callable[..., TemplateError]) -> None:

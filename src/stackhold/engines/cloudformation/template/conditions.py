@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from stackhold.engines.cloudformation.template.functions import Evaluator, Names
 from stackhold.engines.cloudformation.template.language import CONDITION_FUNCTIONS, METADATA_CONDITION
+from stackhold.engines.cloudformation.template.near import did_you_mean
 from stackhold.engines.cloudformation.template.nodes import ListNode, MapNode, Node, kind
 from stackhold.engines.cloudformation.template.structure import label
 from stackhold.engines.cloudformation.template.template import single_key
@@ -39,7 +40,8 @@ class Conditions:
             return self._known[name]
         if name not in self._nodes:
             place = (node or self._template.root).place
-            raise self._template.error(f"there is no condition {name!r}", place, logical_id=asked_by)
+            hint = did_you_mean(name, self._nodes)
+            raise self._template.error(f"there is no condition {name!r}", place, logical_id=asked_by, hint=hint)
         if name in self._asking:
             way = " -> ".join([*self._asking[self._asking.index(name) :], name])
             place = self._template.section("Conditions").keys[name]

@@ -55,6 +55,8 @@ class DesiredResource:
     metadata: Any = None
     line: int = 0
     """Where its logical id stands, from 1; 0 when unknown."""
+    property_lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Where each of its properties stands."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from stackhold.engines.cloudformation.template.language import (
     refused_type,
 )
 from stackhold.engines.cloudformation.template.mappings import read_mappings
+from stackhold.engines.cloudformation.template.near import did_you_mean
 from stackhold.engines.cloudformation.template.nodes import ListNode, MapNode, Node, kind
 from stackhold.engines.cloudformation.template.parameters import effective_parameters
 from stackhold.engines.cloudformation.template.policies import policy
@@ -169,6 +170,7 @@ class _Stack:
             update_replace_policy=policy(self._template, node, "UpdateReplacePolicy", name, type_name),
             metadata=None if metadata is None else evaluator.value(metadata),
             line=self._lines[name],
+            property_lines=_lines_of(node.entries.get("Properties")),
         )
         self._refuse_secrets([resource.properties, resource.metadata], node, name)
         return resource
@@ -225,8 +227,10 @@ class _Stack:
         wanted: dict[LogicalId, None] = {}
         for item in items:
             target = name_of(self._template, item, what="DependsOn", logical_id=name)
-            if target not in self._template.section("Resources").entries:
-                raise self._template.error(f"DependsOn: there is no resource {target!r}", item.place, logical_id=name)
+            known = self._template.section("Resources").entries
+            if target not in known:
+                reason, hint = f"DependsOn: there is no resource {target!r}", did_you_mean(target, known)
+                raise self._template.error(reason, item.place, logical_id=name, hint=hint)
             if target in self._names.resources:
                 wanted[LogicalId(target)] = None
             elif self._type(target) != METADATA_TYPE:
@@ -242,6 +246,10 @@ class _Stack:
 
     def _warn(self, name: str, message: str) -> None:
         self.warnings.append(f"{self._template.file}:{self._lines[name]}: {name}: {message}")
+
+
+def _lines_of(node: Node | None) -> Mapping[str, int]:
+    return {name: place.line for name, place in node.keys.items()} if isinstance(node, MapNode) else {}
 
 
 def _as_text(value: Any) -> Any:

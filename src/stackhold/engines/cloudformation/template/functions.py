@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from stackhold.engines.cloudformation.schema import schema_for
 from stackhold.engines.cloudformation.template.language import VALUE_FUNCTIONS
+from stackhold.engines.cloudformation.template.near import did_you_mean
 from stackhold.engines.cloudformation.template.nodes import ListNode, MapNode, Node, Place, ScalarNode, kind
 from stackhold.engines.cloudformation.template.resolve import encode, is_expression, whole_number
 from stackhold.engines.cloudformation.template.sub_text import sub_parts
@@ -98,9 +100,9 @@ class Evaluator:
             self.fail(f"{what} takes a list of {count}, not {_count(node)}", node.place)
         return node.items
 
-    def fail(self, message: str, place: Place) -> NoReturn:
+    def fail(self, message: str, place: Place, *, hint: str = "") -> NoReturn:
         """Raise the `TemplateError` for this entry."""
-        raise self._names.template.error(message, place, logical_id=self._logical_id)
+        raise self._names.template.error(message, place, logical_id=self._logical_id, hint=hint)
 
     def _chosen(self, node: Node) -> Node:
         """The branch of an `Fn::If` that is taken, however deep they are nested; any other node itself."""
@@ -182,7 +184,9 @@ class Evaluator:
         target = self._present(name, place)
         type_name = self._names.resources[target]
         if self._names.check is not None and not self._names.check(type_name, attribute):
-            self.fail(f"{type_name} ({target}) has no attribute {attribute!r}", place)
+            schema = schema_for(type_name)
+            hint = did_you_mean(attribute, schema.attributes if schema else ())
+            self.fail(f"{type_name} ({target}) has no attribute {attribute!r}", place, hint=hint)
         return AttrOf(target, attribute)
 
     def _present(self, name: str, place: Place) -> LogicalId:
@@ -261,10 +265,12 @@ class Evaluator:
         keys = [self._map_key(node) for node in self.arguments(argument, 3, what="Fn::FindInMap")]
         table = self._names.mappings.get(keys[0])
         if table is None:
-            self.fail(f"Fn::FindInMap: there is no mapping {keys[0]!r}", argument.place)
+            hint = did_you_mean(keys[0], self._names.mappings)
+            self.fail(f"Fn::FindInMap: there is no mapping {keys[0]!r}", argument.place, hint=hint)
         for known, key in ((table, keys[1]), (table.get(keys[1], {}), keys[2])):
             if key not in known:
-                self.fail(f"Fn::FindInMap: the mapping {keys[0]} has no key {key!r}", argument.place)
+                hint = did_you_mean(key, known)
+                self.fail(f"Fn::FindInMap: the mapping {keys[0]} has no key {key!r}", argument.place, hint=hint)
         found = table[keys[1]][keys[2]]
         return list(found) if isinstance(found, list) else found
 

@@ -14,6 +14,7 @@ from stackhold.engines.cloudformation.template.nodes import (
     Node,
     Place,
     ScalarNode,
+    entry_at,
     number,
 )
 from stackhold.errors import TemplateError
@@ -40,6 +41,8 @@ class _Reader:
         self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
         self._at = 0
         self.warnings: list[str] = []
+        self._path: list[str] = []
+        """The keys of the maps around what is read."""
 
     def document(self) -> Node:
         node = self._value(0)
@@ -100,7 +103,9 @@ class _Reader:
             if not self._take(":"):
                 raise self._error(f"not JSON: a colon is missing after the key {key!r}")
             keys[key] = self._place(start)
+            self._path.append(key)
             entries[key] = self._value(depth + 1)
+            self._path.pop()
             self._skip()
         return MapNode(entries, place, keys)
 
@@ -149,7 +154,9 @@ class _Reader:
 
     def _error(self, message: str, at: int | None = None) -> TemplateError:
         place = self._place(self._at if at is None else at)
-        return TemplateError(message, file=self._file, line=place.line, column=place.column)
+        return TemplateError(
+            message, file=self._file, line=place.line, column=place.column, logical_id=entry_at(self._path)
+        )
 
 
 def as_written(file: str, node: ScalarNode) -> str:

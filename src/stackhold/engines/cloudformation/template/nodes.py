@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 MAX_DEPTH = 80
 """Lists and maps within each other."""
 MAX_NODES = 250_000
 """After aliases are resolved."""
 
+_SECTIONS = ("Parameters", "Mappings", "Conditions", "Resources", "Outputs")
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,299})", re.ASCII)
 
 
@@ -82,6 +83,14 @@ def number(text: str, place: Place) -> ScalarNode:
         if value is not None and repr(value) == text:
             return ScalarNode(text, value, place)
     return ScalarNode(text, text, place)
+
+
+def entry_at(path: Sequence[str]) -> str:
+    """The entry of a section that a place lies in, as messages call it, from the keys around it: of a resource its
+    logical id. Empty outside of every entry."""
+    if len(path) < 2 or path[0] not in _SECTIONS:
+        return ""
+    return path[1] if path[0] == "Resources" else f"{path[0]}.{path[1]}"
 
 
 def _is_float(text: str) -> bool:

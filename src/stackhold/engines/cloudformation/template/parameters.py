@@ -13,6 +13,7 @@ from stackhold.engines.cloudformation.template.language import (
     DYNAMIC_REFERENCE,
     MAX_VALUE_BYTES,
 )
+from stackhold.engines.cloudformation.template.near import did_you_mean
 from stackhold.engines.cloudformation.template.nodes import MapNode, Place, ScalarNode
 from stackhold.engines.cloudformation.template.parameter_rules import Declared, declare, problems
 from stackhold.engines.cloudformation.template.structure import body, label
@@ -58,6 +59,19 @@ def effective_parameters(template: Template, inputs: Inputs) -> Parameters:
     )
 
 
+def check_given(template: Template, given: Mapping[str, str]) -> None:
+    """Raise `TemplateError` for what is wrong with the parameters that are given, whatever a record says of others."""
+    unknown = _unknown(template, given)
+    if unknown:
+        raise template.error(
+            f"parameters that the template does not have: {', '.join(unknown)}",
+            template.section("Parameters").place,
+            hint=_those_there_are(template, unknown[0]),
+        )
+    declared = {name: declare(template, name) for name in given}
+    _check_values(template, declared, given)
+
+
 def _is_bootstrap(node: MapNode, name: str) -> bool:
     """The parameter that CDK puts into every template, read by a rule that is CloudFormation's own business."""
     default = node.entries.get("Default")
@@ -82,7 +96,7 @@ def _chosen(entry: Declared, inputs: Inputs) -> str | None:
 def _check_complete(template: Template, inputs: Inputs, chosen: Mapping[str, str | None]) -> None:
     parameters = template.section("Parameters")
     missing = [name for name, text in chosen.items() if text is None]
-    unknown = [name for name in inputs.parameters if name not in parameters.entries]
+    unknown = _unknown(template, inputs.parameters)
     complaints = []
     if missing:
         complaints.append(f"parameters without a value: {', '.join(missing)}")
@@ -90,8 +104,20 @@ def _check_complete(template: Template, inputs: Inputs, chosen: Mapping[str, str
         complaints.append(f"parameters that the template does not have: {', '.join(unknown)}")
     if complaints:
         place = parameters.keys[missing[0]] if missing else parameters.place
-        hint = f"Give each with --parameter, such as --parameter {missing[0]}=VALUE." if missing else ""
-        raise template.error("; ".join(complaints), place, hint=hint)
+        give = f"Give each with --parameter, such as --parameter {missing[0]}=VALUE." if missing else ""
+        hints = [give, _those_there_are(template, unknown[0]) if unknown else ""]
+        raise template.error("; ".join(complaints), place, hint=" ".join(hint for hint in hints if hint))
+
+
+def _unknown(template: Template, given: Mapping[str, str]) -> list[str]:
+    return [name for name in given if name not in template.section("Parameters").entries]
+
+
+def _those_there_are(template: Template, unknown: str) -> str:
+    names = list(template.section("Parameters").entries)
+    if not names:
+        return "It has no parameters."
+    return did_you_mean(unknown, names) or f"It has: {', '.join(names)}."
 
 
 def _check_values(template: Template, declared: Mapping[str, Declared], texts: Mapping[str, str]) -> None:

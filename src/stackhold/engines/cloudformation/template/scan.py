@@ -6,7 +6,6 @@ reference, or a name that stands nowhere is refused as a whole, before a paramet
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, NoReturn
 
 from stackhold.engines.cloudformation.template.language import (
@@ -20,6 +19,7 @@ from stackhold.engines.cloudformation.template.language import (
     VALUE_FUNCTIONS,
     is_function,
 )
+from stackhold.engines.cloudformation.template.near import did_you_mean
 from stackhold.engines.cloudformation.template.nodes import ListNode, MapNode, Node, Place, ScalarNode, kind
 from stackhold.engines.cloudformation.template.structure import body, label
 from stackhold.engines.cloudformation.template.sub_text import SubName, sub_parts
@@ -82,7 +82,8 @@ class _Scan:
         if name in REFUSED_FUNCTIONS or name.startswith("Fn::ForEach"):
             self._fail(f"{name} is not supported", place)
         if name not in VALUE_FUNCTIONS and name not in CONDITION_FUNCTIONS:
-            self._fail(f"unknown intrinsic function {name}", place)
+            known = VALUE_FUNCTIONS | CONDITION_FUNCTIONS
+            self._fail(f"unknown intrinsic function {name}", place, hint=did_you_mean(name, known))
         if len(node.entries) > 1:
             self._fail(f"{name} must be the only key of its map", place)
         if not self._in_condition and name in CONDITION_FUNCTIONS:
@@ -164,11 +165,12 @@ class _Scan:
             self._unknown(noun, name, known, place, function=function)
 
     def _unknown(self, noun: str, name: str, known: list[str], place: Place, *, function: str) -> NoReturn:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {near[0]}?" if near else ""
         raise self._template.error(
-            f"{function}: there is no {noun} {name!r}", place, logical_id=self._logical_id, hint=hint
+            f"{function}: there is no {noun} {name!r}",
+            place,
+            logical_id=self._logical_id,
+            hint=did_you_mean(name, known),
         )
 
-    def _fail(self, message: str, place: Place) -> NoReturn:
-        raise self._template.error(message, place, logical_id=self._logical_id)
+    def _fail(self, message: str, place: Place, *, hint: str = "") -> NoReturn:
+        raise self._template.error(message, place, logical_id=self._logical_id, hint=hint)

@@ -20,6 +20,7 @@ from stackhold.engines.cloudformation.template.language import (
     RESOURCE_KEYS,
     SECTIONS,
 )
+from stackhold.engines.cloudformation.template.near import did_you_mean
 from stackhold.engines.cloudformation.template.nodes import MapNode, Node, Place, ScalarNode, kind
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _check_sections(template: Template) -> None:
         if name in REFUSED_SECTIONS:
             raise template.error(f"{name}: {REFUSED_SECTIONS[name]}", place)
         if name not in SECTIONS:
-            raise template.error(f"unknown section {name!r}", place)
+            raise template.error(f"unknown section {name!r}", place, hint=did_you_mean(name, SECTIONS))
     version = root.entries.get("AWSTemplateFormatVersion")
     if version is not None and not (isinstance(version, ScalarNode) and version.text == FORMAT_VERSION):
         raise template.error(f"AWSTemplateFormatVersion must be {FORMAT_VERSION!r}", version.place)
@@ -145,7 +146,8 @@ def _check_rules(template: Template) -> None:
 def _check_keys(template: Template, node: MapNode, section: str, name: str, known: frozenset[str]) -> None:
     for key, place in node.keys.items():
         if key not in known:
-            raise template.error(_unknown_key(key), _at(node, place), logical_id=label(section, name))
+            hint = did_you_mean(key, known)
+            raise template.error(_unknown_key(key), _at(node, place), logical_id=label(section, name), hint=hint)
 
 
 def _unknown_key(key: str) -> str:

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from stackhold.engines.cloudformation.template.json_reader import as_written
+from stackhold.engines.cloudformation.template.near import did_you_mean
 from stackhold.engines.cloudformation.template.nodes import (
     MAX_DEPTH,
     MAX_NODES,
@@ -19,6 +20,7 @@ from stackhold.engines.cloudformation.template.nodes import (
     Node,
     Place,
     ScalarNode,
+    entry_at,
     number,
 )
 from stackhold.errors import TemplateError
@@ -92,6 +94,8 @@ def _events(text: str, file: str) -> Iterator[Any]:
         mark = error.problem_mark or error.context_mark
         place = _place(mark) if mark else Place()
         reason = " ".join(part for part in (error.context, error.problem) if part)
+        if _is_indented_with_tab(text, place):
+            reason = "a tab stands in the indentation; indent with spaces"
         raise TemplateError(f"not YAML: {reason}", file=file, line=place.line, column=place.column) from None
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
@@ -99,6 +103,13 @@ def _events(text: str, file: str) -> Iterator[Any]:
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _is_indented_with_tab(text: str, place: Place) -> bool:
+    """Whether a tab stands before everything else in that line, which YAML does not allow."""
+    lines = text.split("\n")
+    line = lines[place.line - 1] if 0 < place.line <= len(lines) else ""
+    return "\t" in line[: len(line) - len(line.lstrip())]
 
 
 def _place(mark: Any) -> Place:
@@ -113,6 +124,8 @@ class _Composer:
         self._file = file
         self._anchors: dict[str, _Built] = {}
         self._open: set[str] = set()
+        self._path: list[str] = []
+        """The keys of the maps around what is read."""
         self.warnings: list[str] = []
 
     def document(self) -> Node:
@@ -182,7 +195,9 @@ class _Composer:
             key_place = _place(event.start_mark)
             is_merge = isinstance(event, events.ScalarEvent) and event.value == "<<" and event.implicit[0]
             key = "<<" if is_merge else self._key(event, key_place)
+            self._path.append(key)
             part = self._build(next(self._events), depth + 1)
+            self._path.pop()
             parts.append(part)
             if is_merge:
                 merged += self._mergeable(part.node, key_place)
@@ -260,10 +275,18 @@ class _Composer:
             if tag[len(_CORE) :] not in ("str", "int", "float", "bool", "seq", "map"):
                 self._fail(f"the tag !!{tag[len(_CORE) :]} is not supported", place)
         elif tag.removeprefix("!") not in _BARE_TAGS | _TAGS:
-            self._fail(f"unknown tag {tag}", place)
+            near = did_you_mean(tag.removeprefix("!"), _BARE_TAGS | _TAGS).replace("mean ", "mean !")
+            self._fail(f"unknown tag {tag}", place, hint=near)
 
-    def _fail(self, message: str, place: Place) -> NoReturn:
-        raise TemplateError(message, file=self._file, line=place.line, column=place.column)
+    def _fail(self, message: str, place: Place, *, hint: str = "") -> NoReturn:
+        raise TemplateError(
+            message,
+            file=self._file,
+            line=place.line,
+            column=place.column,
+            logical_id=entry_at(self._path),
+            hint=hint,
+        )
 
 
 def _merge(
