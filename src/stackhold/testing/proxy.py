@@ -29,6 +29,7 @@ import argparse
 import calendar
 import contextlib
 import fnmatch
+import functools
 import json
 import select
 import signal
@@ -63,6 +64,8 @@ class Call:
     status: int = 0
     forwarded: bool = False
     ms: float = 0.0
+    label: str = ""
+    """What the proxy's `label` says of it."""
 
     @property
     def name(self) -> str:
@@ -101,7 +104,11 @@ class Rule:
     """Called after the emulator has answered, before the client sees it."""
     drop: Literal["before", "after"] | None = None
     """Close the connection without an answer: not forwarded at all, or after the emulator has done it."""
+    answered: Callable[[Call], None] | None = None
+    """Called as soon as the answer is on its way to the client."""
     answer: Answer | None = None
+    judge: Callable[[Call, Message], Answer | None] | None = None
+    """Asked at the moment of forwarding, after any hold: an answer of its own, or None to forward the request."""
     age_ms: int = 0
     """Makes an object look that much older: moves its `Last-Modified` back, and `Date` not."""
     strip: tuple[str, ...] = ()
@@ -139,11 +146,19 @@ class Rule:
 class SlowProxy:
     """The proxy, listening on loopback from construction to `close`."""
 
-    def __init__(self, target: str, *, port: int = 0, delay_ms: int = 0) -> None:
-        """`target` is the emulator's URL; `delay_ms` is added to every request."""
+    def __init__(
+        self,
+        target: str,
+        *,
+        port: int = 0,
+        delay_ms: int = 0,
+        label: Callable[[Named, Message], str] | None = None,
+    ) -> None:
+        """`target` is the emulator's URL; `delay_ms` is added to every request; `label` tells requests apart."""
         parts = urlsplit(target)
         self._target = (parts.hostname or "127.0.0.1", parts.port or 80)
         self.delay_ms = delay_ms
+        self._label = label
         self.skew_ms = 0
         self.refuses_skewed = False
         self.calls: list[Call] = []
@@ -259,10 +274,13 @@ class SlowProxy:
             self._open.add(client)
         try:
             while not self._closing.is_set() and (request := client.read_request()) is not None:
-                answer = self._answered(request, server)
+                then: list[Callable[[], None]] = []
+                answer = self._answered(request, server, then)
                 if answer is None:
                     return
                 client.send(answer.wire())
+                for step in then:
+                    step()
                 if not request.keeps_alive or not answer.keeps_alive:
                     return
         except (OSError, Closed):
@@ -273,18 +291,21 @@ class SlowProxy:
             with self._changed:
                 self._open.discard(client)
 
-    def _answered(self, request: Message, server: _Upstream) -> Message | None:
-        """The answer to a request, or None to close the connection without one."""
+    def _answered(self, request: Message, server: _Upstream, then: list[Callable[[], None]]) -> Message | None:
+        """The answer to a request, or None to close the connection without one; `then` gets what follows it."""
         began = time.perf_counter()
         named = name_request(request)
         if named.path.startswith("/_proxy/"):
             return self._control(named)
         with self._changed:
             call = Call(len(self.calls) + 1, named, len(request.wire()))
+            call.label = self._label(named, request) if self._label is not None else ""
             self.calls.append(call)
             rules = list(self._rules)
             self._changed.notify_all()
-        answer = self._ruled(call, request, server, [rule for rule in rules if rule.catches(named, request)])
+        caught = [rule for rule in rules if rule.catches(named, request)]
+        answer = self._ruled(call, request, server, caught)
+        then.extend(functools.partial(rule.answered, call) for rule in caught if rule.answered is not None)
         call.ms = (time.perf_counter() - began) * 1000
         if answer is not None:
             call.status, call.response_bytes = answer.status, len(answer.wire())
@@ -301,7 +322,7 @@ class SlowProxy:
                 request.drop_headers(prefix)
         if any(rule.drop == "before" for rule in rules):
             return None
-        answer = self._own_answer(call.named, request, rules)
+        answer = self._own_answer(call, request, rules)
         if answer is None:
             call.forwarded = True
             answer = self._forwarded(request, server)
@@ -323,10 +344,12 @@ class SlowProxy:
             while rule.hold is not None and not self._closing.is_set() and not rule.hold.wait(0.05):
                 pass
 
-    def _own_answer(self, named: Named, request: Message, rules: list[Rule]) -> Message | None:
+    def _own_answer(self, call: Call, request: Message, rules: list[Rule]) -> Message | None:
+        named = call.named
         for rule in rules:
-            if rule.answer is not None:
-                return _made(named, rule.answer)
+            own = rule.answer or (rule.judge(call, request) if rule.judge is not None else None)
+            if own is not None:
+                return _made(named, own)
         if self.refuses_skewed and abs(_signed_ms(request, self.server_ms()) - self.server_ms()) > _SKEW_ALLOWED_MS:
             status, code, reason = named.too_skewed()
             return _made(named, Answer(status, code, reason))
