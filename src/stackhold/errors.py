@@ -86,6 +86,24 @@ class CloudError(StackholdError):
     """The cloud, or the store in it, did not do what was asked."""
 
 
+_CREDENTIAL_CODES = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "InvalidToken",
+        "MissingAuthenticationToken",
+        "MissingAuthenticationTokenException",
+        "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+        "UnrecognizedClientException",
+    }
+)
+
+
 class AwsError(CloudError):
     """AWS refused a call. Sort by `code` and `operation`, never by the message.
 
@@ -114,6 +132,11 @@ class AwsError(CloudError):
         self.status = status
         self.request_id = request_id
         self.sent_before = sent_before
+
+    @property
+    def refuses_credentials(self) -> bool:
+        """Whether the credentials themselves are no good, so that every other call would be refused too."""
+        return self.code in _CREDENTIAL_CODES
 
 
 class OutcomeUnknown(CloudError):

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LOGIN_HINT = "Name credentials with --profile or AWS_PROFILE, or log in again (such as `aws sso login`)."
-_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
 _THROTTLED = re.compile(
     r"Throttling.*|ThrottledException|RequestThrottled.*|RequestLimitExceeded|TooManyRequestsException|SlowDown"
     r"|PriorRequestNotComplete|EC2ThrottledException|ProvisionedThroughputExceededException|BandwidthLimitExceeded"
@@ -108,7 +107,7 @@ def as_aws_error(failure: Failure, *, service: str, operation: str, sent_before:
             f"{service}:{operation} could not be sent: {failure.reason}",
             hint="Check the network and the endpoint (AWS_ENDPOINT_URL, --region).",
         )
-    return AwsError(
+    refused = AwsError(
         service=service,
         operation=operation,
         code=failure.code,
@@ -116,8 +115,10 @@ def as_aws_error(failure: Failure, *, service: str, operation: str, sent_before:
         status=failure.status,
         request_id=failure.request_id,
         sent_before=sent_before,
-        hint=LOGIN_HINT if failure.code in _EXPIRED else "",
     )
+    if refused.refuses_credentials:
+        refused.hint = LOGIN_HINT
+    return refused
 
 
 def header_date(response: Mapping[str, Any]) -> int | None:

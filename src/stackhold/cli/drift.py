@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @store_options
 @click.pass_obj
 def drift(surroundings: Surroundings, /, stack: str, **options: object) -> int:
-    """Compare the record of STACK with what AWS has; exit 1 when something differs."""
+    """Compare the record of STACK with what AWS has; exit 1 when something differs, 2 when not all could be read."""
     from stackhold.cli import render_drift
     from stackhold.cli.paint import Paint
     from stackhold.engines.cloudformation.drift import drift_stack
@@ -35,4 +35,6 @@ def drift(surroundings: Surroundings, /, stack: str, **options: object) -> int:
     report = drift_stack(found.required(), wiring.session.aws(keys.region), native=handler_for)
     paint = Paint(surroundings.color_on(call.output.human))
     call.output.answer(render_drift.drift_document(report), render_drift.drift_text(report, paint=paint))
+    if not report.is_complete:
+        return ExitCode.PARTLY
     return ExitCode.FAILED if report.is_drifted else ExitCode.DONE

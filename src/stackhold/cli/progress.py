@@ -36,6 +36,7 @@ _STYLES = {
     EventKind.OPERATION_DONE: "green",
     EventKind.OPERATION_FAILED: "red",
     EventKind.OPERATION_SKIPPED: "yellow",
+    EventKind.OPERATION_WAITING: "yellow",
     EventKind.WARNING: "yellow",
     EventKind.STOPPING: "yellow",
     EventKind.GOING_BACK: "yellow",

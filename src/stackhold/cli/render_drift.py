@@ -19,25 +19,32 @@ _MARKS = {
     DriftStatus.DRIFTED: ("~", "yellow"),
     DriftStatus.DELETED: ("-", "red"),
     DriftStatus.NOT_COMPARED: ("?", "dim"),
+    DriftStatus.NOT_READ: ("!", "red"),
 }
 
 
 def drift_text(report: DriftReport, *, paint: Paint = PLAIN) -> str:
-    """What differs, then what could not be compared."""
+    """What differs, then what could not be read or compared."""
     title = paint("bold", f"{report.stack} ({report.region})")
     counts = [f"{report.count(status)} {status.value}" for status in DriftStatus if report.count(status)]
     said = ", ".join(counts) or "no resources"
-    lines = [f"{title}: {'drift found' if report.is_drifted else 'no drift'}: {said}"]
-    for status in (DriftStatus.DELETED, DriftStatus.DRIFTED, DriftStatus.NOT_COMPARED):
+    lines = [f"{title}: {_verdict(report, paint)}: {said}"]
+    for status in (DriftStatus.DELETED, DriftStatus.DRIFTED, DriftStatus.NOT_READ, DriftStatus.NOT_COMPARED):
         for one in report.resources:
             if one.status is status:
                 lines += _lines(one, paint)
-    partly = [one for one in report.resources if one.not_compared and one.status is not DriftStatus.NOT_COMPARED]
+    partly = [one for one in report.resources if one.not_compared]
     if partly:
         number = sum(len(one.not_compared) for one in partly)
         noun = "property" if number == 1 else "properties"
         lines.append(paint("dim", f"  {number} {noun} cannot be read back and were not compared (named with --json)"))
     return "\n".join(lines)
+
+
+def _verdict(report: DriftReport, paint: Paint) -> str:
+    if report.is_complete:
+        return "drift found" if report.is_drifted else "no drift"
+    return paint("red", "INCOMPLETE") + (", drift found" if report.is_drifted else ", no drift in what could be read")
 
 
 def drift_document(report: DriftReport) -> JsonMap:
@@ -46,6 +53,7 @@ def drift_document(report: DriftReport) -> JsonMap:
         "stack": report.stack,
         "region": report.region,
         "isDrifted": report.is_drifted,
+        "isComplete": report.is_complete,
         "counts": {status.value: report.count(status) for status in DriftStatus},
         "resources": [
             {

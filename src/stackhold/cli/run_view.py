@@ -23,6 +23,7 @@ _MARKS = {
     EventKind.OPERATION_SKIPPED: "skipped",
     EventKind.OPERATION_STARTED: "started",
     EventKind.OPERATION_SETTLING: "settling",
+    EventKind.OPERATION_WAITING: "waiting",
 }
 
 
@@ -66,7 +67,7 @@ class RunView:
                 self.waited_ms = max(self.waited_ms, number(event, "waitedMs"))
             case EventKind.PLANNED:
                 self.total = count(event, "steps")
-            case EventKind.OPERATION_STARTED | EventKind.OPERATION_SETTLING:
+            case EventKind.OPERATION_STARTED | EventKind.OPERATION_SETTLING | EventKind.OPERATION_WAITING:
                 self._begin(event)
             case EventKind.OPERATION_DONE | EventKind.OPERATION_FAILED | EventKind.OPERATION_SKIPPED:
                 self._end(event)
@@ -85,7 +86,7 @@ class RunView:
             operation=text(event, "operation") or (known.operation if known else ""),
             type=text(event, "type") or (known.type if known else ""),
             since=known.since if known else event.at,
-            note="settling" if event.kind is EventKind.OPERATION_SETTLING else "",
+            note=_note(event),
         )
 
     def _end(self, event: Event) -> None:
@@ -122,6 +123,17 @@ class RunView:
         elif self.waiting_since is not None and self.has_lock:
             parts.append(f"waited {words(_whole(self.waited_ms))} of {self.lock_wait} for the lock")
         return " · ".join(parts)
+
+
+def _note(event: Event) -> str:
+    """What an operation in flight is waiting for, if anything."""
+    match event.kind:
+        case EventKind.OPERATION_SETTLING:
+            return "settling"
+        case EventKind.OPERATION_WAITING:
+            return f"waiting: {printable(event.message)}"
+        case _:
+            return ""
 
 
 def event_line(event: Event, *, is_verbose: bool = False) -> str | None:
@@ -163,7 +175,9 @@ def waiting_text(event: Event) -> str:
 
 
 def _operation_line(event: Event) -> str:
-    name = event.logical_id or ""
+    if event.logical_id is None:
+        return f"{_MARKS[event.kind]}: {printable(event.message)}"
+    name = event.logical_id
     type_name = text(event, "type")
     parts = [f"{text(event, 'operation'):<8} {name}" + (f"  {type_name}" if type_name else "")]
     took = number(event, "durationMs")

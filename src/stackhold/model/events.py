@@ -23,6 +23,7 @@ class EventKind(StrEnum):
     PLANNED = "planned"
     OPERATION_STARTED = "operation-started"
     OPERATION_SETTLING = "operation-settling"
+    OPERATION_WAITING = "operation-waiting"
     OPERATION_DONE = "operation-done"
     OPERATION_FAILED = "operation-failed"
     OPERATION_SKIPPED = "operation-skipped"

@@ -13,7 +13,8 @@ class ExitCode(IntEnum):
     FAILED = 1
     """The command failed; a failed deploy was rolled back in full; `drift` or `diff --fail` found something."""
     PARTLY = 2
-    """Done in part: something failed, was skipped or left in place; the record is kept and a second run picks it up."""
+    """Done in part: something failed, was skipped or left in place; the record is kept and a second run picks it up.
+    `drift` could not read everything."""
     USAGE = 64
     """The command line cannot be understood."""
     DEADLINE = 124

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from stackhold.engines.cloudformation.patience import (
     DELETE_BUDGET_MS,
     IAM_BUDGET_MS,
+    MOMENT_MS,
     RULES,
     Kind,
     PatientAws,
@@ -251,6 +252,51 @@ def test_a_delete_that_something_blocks_names_the_blockers() -> None:
     patient = PatientAws(aws, wait=lambda ms: None, changed=lambda text: False)
     with pytest.raises(AwsError, match=r"in use by eni-1 \(AWS Lambda VPC ENI-fn\)"):
         patient.call("ec2", "DeleteSubnet", {"SubnetId": "subnet-1"})
+
+
+class Iam:
+    """A role that cannot be deleted; `on_it` are the inline policies on it."""
+
+    region = "eu-west-1"
+    partition = "aws"
+
+    def __init__(self, *on_it: str) -> None:
+        self._on_it = on_it
+        self.looks = 0
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+        raise refusal(service, operation, "DeleteConflict", "must delete policies first")
+
+    def pages(self, service: str, operation: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:
+        self.looks += 1
+        return [{"PolicyNames": self._on_it} if operation == "ListRolePolicies" else {}]
+
+
+def test_a_delete_that_is_blocked_by_what_never_goes_by_itself_is_given_up_after_a_moment() -> None:
+    aws: Any = Iam("debug")
+    waited: list[int] = []
+    patient = PatientAws(aws, wait=waited.append, changed=lambda text: False)
+    with pytest.raises(AwsError, match="in use by inline policy debug") as caught:
+        patient.call("iam", "DeleteRole", {"RoleName": "r"})
+    assert MOMENT_MS <= sum(waited) <= 2 * MOMENT_MS
+    assert "delete-role-policy" in caught.value.hint
+
+
+def test_a_long_wait_is_told_of_once_and_what_may_go_by_itself_is_waited_for() -> None:
+    aws: Any = Iam()
+    waited: list[int] = []
+    told: list[tuple[int, str, str]] = []
+    patient = PatientAws(
+        aws,
+        wait=waited.append,
+        changed=lambda text: False,
+        waiting=lambda error, why: told.append((sum(waited), error.code, why)),
+    )
+    with pytest.raises(AwsError, match="still in use; tried for"):
+        patient.call("iam", "DeleteRole", {"RoleName": "r"})
+    assert sum(waited) > DELETE_BUDGET_MS // 2
+    assert [(code, why) for _, code, why in told] == [("DeleteConflict", "still in use")]
+    assert told[0][0] <= 2 * MOMENT_MS
 
 
 def test_a_trace_knows_what_was_carried_out_refused_lost_and_never_sent() -> None:

@@ -92,6 +92,7 @@ def planned(
     *,
     live: dict[str, Any] | None = None,
     replace: tuple[str, ...] = (),
+    gone: tuple[str, ...] = (),
     tags: dict[str, str] | None = None,
     **sections: Any,
 ) -> Plan:
@@ -103,6 +104,7 @@ def planned(
         attribute=lambda logical_id, _, attribute: (live or {})[f"{logical_id}.{attribute}"],
         native=native,
         allow_replace=frozenset(LogicalId(name) for name in replace),
+        is_gone=lambda name, recorded: name in gone,
         stack_tags=tags,
     )
 
@@ -273,6 +275,23 @@ def test_another_type_under_one_id_is_refused_and_can_be_allowed() -> None:
 def test_allowing_a_replacement_of_nothing_is_an_error() -> None:
     with pytest.raises(InputError, match="--replace names B"):
         planned({"A": a_queue()}, replace=("B",))
+    unchanged = record({"A": queue(QueueName="a")})
+    with pytest.raises(InputError, match="--replace A: no change of the template replaces it, and it is there"):
+        planned({"A": a_queue(QueueName="a")}, unchanged, replace=("A",))
+
+
+def test_allowing_a_replacement_that_nothing_needs_is_said_beside_other_work() -> None:
+    resources = {"A": a_queue(QueueName="a"), "B": a_queue(QueueName="b")}
+    plan = planned(resources, record({"A": queue(QueueName="a")}), replace=("A", "B"))
+    assert plan.warnings == ("--replace A: no change of the template replaces it",)
+
+
+def test_what_is_gone_is_replaced_on_request_under_its_own_name() -> None:
+    recorded = record({"A": queue(QueueName="a")})
+    plan = planned({"A": a_queue(QueueName="a")}, recorded, replace=("A",), gone=("A",))
+    change = plan.changes[LogicalId("A")]
+    assert (change.action, change.is_gone, change.old_first) == (Action.REPLACE, True, True)
+    assert "gone from the cloud" in change.warnings[0]
 
 
 def test_the_explicit_name_of_a_resource_that_goes_cannot_be_taken() -> None:

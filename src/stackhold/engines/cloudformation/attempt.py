@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from stackhold.engines.cloudformation.patience import Trace
+from stackhold.errors import StackholdError
 from stackhold.model.codec import resource_document
 from stackhold.model.journal import LEFTOVER, JournalOperation
 
@@ -53,6 +54,8 @@ class Attempt:
     keeps_old: bool = False
     is_leftover: bool = False
     """A delete of what a replacement, or an earlier run, left behind."""
+    lacks_baseline: bool = False
+    """What the update changed has no drift baseline yet."""
     trace: Trace = field(default_factory=Trace)
     error: Exception | None = None
     began: int = 0
@@ -79,6 +82,12 @@ class Attempt:
         """The one that the resource has now, as far as that is known."""
         record = self.after or self.before
         return record.physical_id if record else None
+
+
+def reason_of(error: Exception) -> str:
+    """What went wrong and the advice that comes with it, on one line."""
+    hint = " ".join(error.hint.split()) if isinstance(error, StackholdError) else ""
+    return f"{error}. {hint}" if hint else str(error)
 
 
 def journal_operation(attempt: Attempt, *, status: str | None = None) -> JournalOperation:

@@ -14,6 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stackhold.engines.cloudformation.attempt import Verb
+from stackhold.engines.cloudformation.carried import carried_baseline
 from stackhold.engines.cloudformation.plan import Action
 from stackhold.engines.cloudformation.resources.handler import Handler
 from stackhold.model.events import EventKind
@@ -76,7 +77,10 @@ class Baseline:
         for logical_id, (physical_id, found) in seen.items():
             record = known.record(logical_id)
             if record is not None and record.physical_id == physical_id:
-                observed = dataclasses.replace(record, observed=found.properties)
+                before = attempts[logical_id].before if attempts[logical_id].verb is Verb.UPDATE else None
+                handler = self._bench.handler(record)
+                baseline = carried_baseline(before, record, found.properties, handler=handler)
+                observed = dataclasses.replace(record, observed=baseline)
                 known.put(logical_id, observed)
                 attempts[logical_id].after = observed
                 self._bench.save(SetResource(logical_id, observed))
@@ -125,6 +129,6 @@ def _needs_read(attempt: Attempt) -> bool:
     return (
         (is_awaited or attempt.verb in {Verb.CREATE, Verb.UPDATE, Verb.REPLACE})
         and record is not None
-        and record.observed is None
+        and (record.observed is None or attempt.lacks_baseline)
         and not record.is_settling
     )

@@ -20,7 +20,9 @@ from stackhold.model.events import Event, EventKind
 from stackhold.model.ids import LogicalId, PhysicalId, TypeName
 
 if TYPE_CHECKING:
+    from stackhold.engines.cloudformation.attempt import Attempt
     from stackhold.engines.cloudformation.resources.handler import Seen
+    from stackhold.errors import AwsError
     from stackhold.model.record import RecordChange, ResourceRecord
     from stackhold.model.run import IntentState
     from stackhold.ports.aws import Aws
@@ -67,11 +69,22 @@ class Bench:
     given_up: threading.Event = field(default_factory=threading.Event)
     """Set when the run returns without what is in flight."""
 
-    def context(self, trace: Trace | None = None) -> Context:
-        """Where a handler works during one operation."""
+    def context(self, trace: Trace | None = None, *, about: Attempt | None = None) -> Context:
+        """Where a handler works during one operation, which is named when a wait is told of."""
         trace = trace or Trace()
+
+        def waiting(error: AwsError, why: str) -> None:
+            named = {"type": about.type, "operation": about.operation} if about else {}
+            self.tell(
+                EventKind.OPERATION_WAITING,
+                about.logical_id if about else None,
+                f"{error.service}:{error.operation}: {why} ({error.code})",
+                code=error.code,
+                **named,
+            )
+
         guarded = self.aws.guarded(trace.guard(self.run.check_call))
-        patient = PatientAws(guarded, wait=self.run.wait, changed=self.touched, trace=trace)
+        patient = PatientAws(guarded, wait=self.run.wait, changed=self.touched, trace=trace, waiting=waiting)
         identity = self.run.identity
         return Context(
             aws=patient,
@@ -83,6 +96,7 @@ class Bench:
             changed=self.touched,
             note=trace.note,
             made_nothing=trace.made_nothing,
+            waiting=waiting,
         )
 
     def handler(self, record: ResourceRecord) -> Handler:

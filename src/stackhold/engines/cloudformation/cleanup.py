@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from stackhold.engines.cloudformation.attempt import Attempt, Verb, journal_operation
+from stackhold.engines.cloudformation.attempt import Attempt, Verb, journal_operation, reason_of
 from stackhold.engines.cloudformation.walk import near_needs, turned, walk
 from stackhold.errors import OutcomeUnknown, ResourceFailed
 from stackhold.model.events import EventKind
@@ -96,7 +96,9 @@ class _CleanUp:
             if removal.kept_by == _SNAPSHOT:
                 raise ResourceFailed(f"{record.type} is to be kept as a snapshot, which this release cannot make")
             bench.touched.forget(record.physical_id)
-            bench.handler(record).delete(bench.context(attempt.trace), record.physical_id, dict(record.properties))
+            bench.handler(record).delete(
+                bench.context(attempt.trace, about=attempt), record.physical_id, dict(record.properties)
+            )
         except Exception as error:
             self._failed(removal, attempt, error)
             raise
@@ -145,11 +147,11 @@ class _CleanUp:
         is_unclear = isinstance(error, OutcomeUnknown) or attempt.trace.is_unclear
         state = IntentState.UNKNOWN if is_unclear else IntentState.DONE
         bench.mark(removal.logical_id, state, physical_id=record.physical_id)
-        self.result.first_error = self.result.first_error or f"{removal.logical_id}: {error}"
+        self.result.first_error = self.result.first_error or f"{removal.logical_id}: {reason_of(error)}"
         bench.tell(
             EventKind.OPERATION_FAILED,
             removal.logical_id,
-            str(error),
+            reason_of(error),
             type=record.type,
             operation="delete",
             physicalId=record.physical_id,
@@ -171,7 +173,7 @@ def remove_all(
     walked = walk(order, work.remove, crew=crew, stopping=bench.run.stopping, goes_on=True)
     result = work.result
     for key, error in walked.failed.items():
-        work.leave(key, str(error))
+        work.leave(key, reason_of(error))
     is_stopped = bench.run.stopping() is not None
     for key in walked.not_started:
         blockers = sorted({other[0] for other in order[key]} & {other[0] for other in result.left})

@@ -101,6 +101,7 @@ class DeployEngine:
             native=self._native,
             allow_replace=self._allow_replace,
             stack_tags=self._tags,
+            is_gone=functools.partial(self._is_gone, identity),
         )
         earlier = self._recoverer.earlier(desired.resources, plan.stack_tags)
         intents = intents_for(
@@ -149,6 +150,12 @@ class DeployEngine:
         if seen is None:
             return UNKNOWN
         return attribute_of({**seen.properties, **seen.attributes}, attribute, logical_id, record.type)
+
+    def _is_gone(self, identity: RunIdentity, logical_id: LogicalId, record: ResourceRecord) -> bool:
+        """Whether a recorded resource is not there any more."""
+        handler = self._handler_of(record.type, route_of(record))
+        context = reading_context(self._aws, stack=identity.stack, region=identity.region)
+        return handler.read(context, record.physical_id, dict(record.properties)) is None
 
     def _bench(self, run: Run, *, tags: Mapping[str, str], earlier: Mapping[LogicalId, Earlier]) -> Bench:
         return _bench(run, self._aws, self._handler_of, self._native, self._options, tags, earlier)

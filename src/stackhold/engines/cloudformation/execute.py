@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from stackhold.engines.cloudformation.attempt import Attempt, Verb, journal_operation
+from stackhold.engines.cloudformation.attempt import Attempt, Verb, journal_operation, reason_of
 from stackhold.engines.cloudformation.baseline import Baseline
 from stackhold.engines.cloudformation.cleanup import Removal, Removed, remove_all
 from stackhold.engines.cloudformation.goback import (
@@ -285,7 +285,7 @@ class DeployExecution:
                 continue
             attempt = self._operations.attempts.get(name)
             looks = f"; look for it with: {look_command(self._bench, attempt)}" if attempt and _is_lost(attempt) else ""
-            return f"{name}: {error}{looks}"
+            return f"{name}: {reason_of(error)}{looks}"
         return ""
 
     def _done(self) -> tuple[JournalOperation, ...]:

@@ -85,7 +85,10 @@ def attribute_of(attributes: Mapping[str, Any], path: str, logical_id: LogicalId
     """The value under a name with dots, whether it is kept flat or nested. Raises `ResourceFailed` without one."""
     value = _find(attributes, path)
     if value is _MISSING:
-        raise ResourceFailed(f"{logical_id} ({type_name}) has no attribute {path}: AWS does not give one")
+        raise ResourceFailed(
+            f"{logical_id} ({type_name}) has no attribute {path}: a read of the resource was asked for it, and its "
+            "answer did not have it"
+        )
     return value
 
 

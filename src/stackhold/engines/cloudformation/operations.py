@@ -8,14 +8,16 @@ the next call that could lose it.
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from stackhold.engines.cloudformation import adoption
-from stackhold.engines.cloudformation.attempt import Attempt, Verb
+from stackhold.engines.cloudformation.attempt import Attempt, Verb, reason_of
+from stackhold.engines.cloudformation.carried import carried_baseline
 from stackhold.engines.cloudformation.plan import Action
 from stackhold.engines.cloudformation.settle import wait_settled
-from stackhold.errors import Bug, ResourceFailed
+from stackhold.errors import AwsError, Bug, ResourceFailed, StackholdError
 from stackhold.model.events import EventKind
 from stackhold.model.record import AddPendingDelete, DropResource, PendingDelete, ResourceRecord, SetResource
 from stackhold.model.run import IntentState
@@ -26,10 +28,13 @@ if TYPE_CHECKING:
     from stackhold.engines.cloudformation.bench import Bench
     from stackhold.engines.cloudformation.known import Known
     from stackhold.engines.cloudformation.plan import Plan, ResourceChange
-    from stackhold.engines.cloudformation.resources.handler import Context, Handler, Made
+    from stackhold.engines.cloudformation.resources.handler import Context, Handler, Made, Want
     from stackhold.engines.cloudformation.template.desired import DesiredResource
     from stackhold.engines.cloudformation.values import Props
     from stackhold.model.ids import LogicalId
+
+
+_NOT_FOUND: Final = re.compile(r"NotFound|NoSuch|NonExist|NotExist")
 
 
 def is_forward(change: ResourceChange) -> bool:
@@ -70,7 +75,7 @@ class Operations:
             bench.tell(
                 EventKind.OPERATION_FAILED,
                 logical_id,
-                str(error),
+                reason_of(error),
                 type=change.type,
                 operation=attempt.operation,
                 durationMs=attempt.ended - attempt.began,
@@ -151,10 +156,15 @@ class Operations:
         if recorded.is_adopted:
             made = adoption.bring(handler, ctx, change, want)
         else:
-            made = handler.update(ctx, recorded.physical_id, dict(recorded.properties), want)
+            made = _updated(handler, ctx, recorded, want)
         self._bench.touched.add(made.physical_id, made.attributes)
         record = self._record(change, properties, made)
-        record = dataclasses.replace(record, attributes={**recorded.attributes, **made.attributes})
+        attempt.lacks_baseline = record.observed is None
+        record = dataclasses.replace(
+            record,
+            attributes={**recorded.attributes, **made.attributes},
+            observed=carried_baseline(recorded, record, record.observed, handler=handler, moved=made.moved),
+        )
         attempt.after = record
         self._put(attempt.logical_id, record)
         self._settle(attempt, handler, ctx, release, polls_first=recorded.is_adopted)
@@ -189,8 +199,9 @@ class Operations:
         """For types that cannot exist twice. A kept old one blocks its successor: AWS says so at the create."""
         if attempt.keeps_old:
             return
-        self._bench.touched.forget(recorded.physical_id)
-        self._bench.handler(recorded).delete(ctx, recorded.physical_id, dict(recorded.properties))
+        if attempt.change is None or not attempt.change.is_gone:
+            self._bench.touched.forget(recorded.physical_id)
+            self._bench.handler(recorded).delete(ctx, recorded.physical_id, dict(recorded.properties))
         attempt.is_old_gone = True
         self._known.drop(attempt.logical_id)
         self._bench.save(DropResource(attempt.logical_id))
@@ -254,7 +265,10 @@ class Operations:
             return
         settled = dataclasses.replace(record, is_settling=False, attributes={**record.attributes, **made.attributes})
         if made.observed is not None:
-            settled = dataclasses.replace(settled, observed=made.observed)
+            before = attempt.before if attempt.verb is Verb.UPDATE else None
+            baseline = carried_baseline(before, settled, made.observed, handler=handler)
+            settled = dataclasses.replace(settled, observed=baseline)
+            attempt.lacks_baseline = False
         bench.touched.add(made.physical_id, made.attributes)
         attempt.after = settled
         self._put(attempt.logical_id, settled)
@@ -271,7 +285,7 @@ class Operations:
             operation=attempt.operation,
             **({"physicalId": attempt.before.physical_id} if attempt.before else {}),
         )
-        return bench.handler_of(change.type, change.route), bench.context(attempt.trace)
+        return bench.handler_of(change.type, change.route), bench.context(attempt.trace, about=attempt)
 
     def _put(self, logical_id: LogicalId, record: ResourceRecord) -> None:
         self._known.put(logical_id, record)
@@ -322,6 +336,26 @@ class Operations:
             durationMs=attempt.ended - attempt.began,
             **({"physicalId": record.physical_id} if record else {}),
         )
+
+
+def _updated(handler: Handler, ctx: Context, recorded: ResourceRecord, want: Want) -> Made:
+    """Update it. One that is not there says so, and what brings it back."""
+    try:
+        return handler.update(ctx, recorded.physical_id, dict(recorded.properties), want)
+    except AwsError as error:
+        if not _NOT_FOUND.search(error.code) or not _is_gone(handler, ctx, recorded):
+            raise
+        raise ResourceFailed(
+            f"{recorded.type} {recorded.physical_id} is recorded and gone from the cloud ({error.code})",
+            hint=f"Deploy with --replace {want.logical_id} to have it made anew.",
+        ) from error
+
+
+def _is_gone(handler: Handler, ctx: Context, recorded: ResourceRecord) -> bool:
+    try:
+        return handler.read(ctx, recorded.physical_id, dict(recorded.properties)) is None
+    except StackholdError:
+        return False
 
 
 def _keeps_its_name(handler: Handler, recorded: ResourceRecord, properties: Props) -> bool:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from stackhold.errors import AwsError, CloudError
+from stackhold.engines.cloudformation.blockers import Blockers, blockers_of
+from stackhold.errors import AwsError
 from stackhold.model.instant import MINUTE, SECOND
 from stackhold.ports.aws import Resend
 
@@ -30,6 +31,8 @@ READ_BUDGET_MS: Final = MINUTE
 BUSY_BUDGET_MS: Final = 10 * MINUTE
 SAME_NAME_BUDGET_MS: Final = 75 * SECOND
 """SQS keeps a deleted queue's name for 60 s."""
+MOMENT_MS: Final = 10 * SECOND
+"""Who watches is told of a wait that is longer."""
 DELETE_BUDGET_MS: Final = 5 * MINUTE
 INTERFACE_BUDGET_MS: Final = 30 * MINUTE
 """Network interfaces of Lambda functions go 20 minutes and more after their function."""
@@ -333,10 +336,18 @@ class PatientAws:
     """An `Aws` whose calls are sent again while their refusal is one that passes. Everything else goes through."""
 
     def __init__(
-        self, aws: Aws, *, wait: Callable[[int], None], changed: Callable[[str], bool], trace: Trace | None = None
+        self,
+        aws: Aws,
+        *,
+        wait: Callable[[int], None],
+        changed: Callable[[str], bool],
+        trace: Trace | None = None,
+        waiting: Callable[[AwsError, str], None] = lambda error, why: None,
     ) -> None:
-        """`wait` waits so many ms and raises `StoodDown` when waits are given up; `trace` is told of every change."""
+        """`wait` waits so many ms and raises `StoodDown` when waits are given up; `trace` is told of every change, and
+        `waiting` once of each call that is waited for longer than a moment."""
         self._aws = aws
+        self._waiting = waiting
         self._wait = wait
         self._changed = changed
         self._trace = trace or Trace()
@@ -357,7 +368,9 @@ class PatientAws:
 
     def guarded(self, check: Callable[[], None]) -> PatientAws:
         """The same patience over a guarded `Aws`."""
-        return PatientAws(self._aws.guarded(check), wait=self._wait, changed=self._changed, trace=self._trace)
+        return PatientAws(
+            self._aws.guarded(check), wait=self._wait, changed=self._changed, trace=self._trace, waiting=self._waiting
+        )
 
     def pages(self, service: str, operation: str, params: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """A read, page by page; not tried again here."""
@@ -366,9 +379,14 @@ class PatientAws:
     def call(
         self, service: str, operation: str, params: Mapping[str, Any], *, resend: Resend = Resend.SAFE
     ) -> dict[str, Any]:
-        """One API call, waited for as long as its rule allows; then the last refusal, with what blocks it."""
+        """One API call, waited for as long as its rule allows; then the last refusal, with what blocks it.
+
+        A delete that something hangs on which does not go by itself is given up after a moment: what was taken off
+        just now may be listed for that long.
+        """
         waited = 0
         pause = 0
+        is_said = False
         while True:
             try:
                 return self._call_once(service, operation, params, resend)
@@ -377,8 +395,14 @@ class PatientAws:
                 if rule is None:
                     raise
                 pause = min(max(rule.first_ms, pause * 2), rule.longest_ms)
-                if waited + pause > rule.budget_ms:
-                    raise self._given_up(error, rule, waited, params) from error
+                is_long = waited >= MOMENT_MS
+                is_over = waited + pause > rule.budget_ms
+                if is_over or (is_long and not is_said):
+                    blockers = blockers_of(self._aws, error, params) if rule.name == "still in use" else Blockers()
+                    if is_over or blockers.are_lasting:
+                        raise _given_up(error, rule, waited, blockers) from error
+                    self._waiting(error, rule.name + (f" by {blockers.text}" if blockers.names else ""))
+                    is_said = True
             self._wait(pause)
             waited += pause
 
@@ -394,37 +418,16 @@ class PatientAws:
         self._trace.end(None)
         return answer
 
-    def _given_up(self, error: AwsError, rule: Rule, waited: int, params: Mapping[str, Any]) -> AwsError:
-        blockers = _blockers(self._aws, error, params) if rule.name == "still in use" else ()
-        named = f"; in use by {', '.join(blockers)}" if blockers else ""
-        return AwsError(
-            service=error.service,
-            operation=error.operation,
-            code=error.code,
-            reason=f"{error.reason} ({rule.name}; tried for {waited // SECOND} s{named})",
-            status=error.status,
-            request_id=error.request_id,
-            sent_before=error.sent_before,
-            hint=error.hint,
-        )
 
-
-_INTERFACE_FILTERS: Final = {"SubnetId": "subnet-id", "GroupId": "group-id", "VpcId": "vpc-id"}
-
-
-def _blockers(aws: Aws, error: AwsError, params: Mapping[str, Any]) -> tuple[str, ...]:
-    """The network interfaces in the way of an EC2 delete, with what made them; empty when that cannot be told."""
-    if error.service != "ec2":
-        return ()
-    wanted = [{"Name": name, "Values": [params[key]]} for key, name in _INTERFACE_FILTERS.items() if key in params]
-    if not wanted:
-        return ()
-    try:
-        answer = aws.call("ec2", "DescribeNetworkInterfaces", {"Filters": wanted})
-    except CloudError:
-        return ()
-    found = answer.get("NetworkInterfaces", [])
-    return tuple(
-        f"{item.get('NetworkInterfaceId', '?')} ({item.get('Description') or item.get('InterfaceType') or 'interface'})"
-        for item in found[:5]
+def _given_up(error: AwsError, rule: Rule, waited: int, blockers: Blockers) -> AwsError:
+    named = f"; in use by {blockers.text}" if blockers.names else ""
+    return AwsError(
+        service=error.service,
+        operation=error.operation,
+        code=error.code,
+        reason=f"{error.reason} ({rule.name}; tried for {waited // SECOND} s{named})",
+        status=error.status,
+        request_id=error.request_id,
+        sent_before=error.sent_before,
+        hint=blockers.hint or error.hint,
     )

@@ -84,6 +84,8 @@ class ResourceChange:
     keeps_old: str | None = None
     """For a replacement or delete: the policy that keeps the old one (`Retain`), or None."""
     is_stateful: bool = False
+    is_gone: bool = False
+    """A read found nothing there: what is recorded is replaced, and there is no old one to delete."""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -25,12 +25,16 @@ from stackhold.engines.cloudformation.wanted import wanted_properties
 from stackhold.errors import InputError, TemplateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from stackhold.engines.cloudformation.template.desired import DesiredResource, DesiredStack, Edges
     from stackhold.engines.cloudformation.values import Props
     from stackhold.model.ids import LogicalId
     from stackhold.model.record import PendingDelete, ResourceRecord, StateRecord
+
+    IsGone = Callable[[LogicalId, ResourceRecord], bool]
+
+_GONE = "it is recorded and gone from the cloud: it is made anew"
 
 
 def plan_deploy(
@@ -42,13 +46,15 @@ def plan_deploy(
     native: Native,
     allow_replace: frozenset[LogicalId] = frozenset(),
     stack_tags: Mapping[str, str] | None = None,
+    is_gone: IsGone = lambda logical_id, recorded: False,
 ) -> Plan:
     """What makes the cloud as the template asks. Raises one `InputError` for all that is wrong.
 
     `attribute` reads an attribute that the record does not have. `allow_replace` names the resources whose old one
-    may be deleted before the new one is made.
+    may be deleted before the new one is made; of those that nothing else would replace, `is_gone` asks whether they are
+    gone from the cloud, to be made anew.
     """
-    planner = _Planner(desired, record, needs, attribute, native, allow_replace, stack_tags or {})
+    planner = _Planner(desired, record, needs, attribute, native, allow_replace, stack_tags or {}, is_gone)
     return planner.plan()
 
 
@@ -75,7 +81,7 @@ def reconsider(
     What only may replace by its schema is tried in place.
     """
     recorded, desired = change.recorded, change.desired
-    if recorded is None or desired is None or recorded.type != desired.type:
+    if recorded is None or desired is None or recorded.type != desired.type or change.is_gone:
         return change
     handler = native(change.type) if change.route is Route.NATIVE else None
     old = adoption.compared(recorded, properties)
@@ -103,7 +109,9 @@ class _Planner:
         native: Native,
         allow_replace: frozenset[LogicalId],
         stack_tags: Mapping[str, str],
+        is_gone: IsGone,
     ) -> None:
+        self._is_gone = is_gone
         self._desired = desired
         self._record = record
         self._recorded: Mapping[LogicalId, ResourceRecord] = record.resources if record else {}
@@ -136,7 +144,7 @@ class _Planner:
             parameters=self._desired.parameters,
             outputs_changed=self._outputs_changed(),
             parameters_changed=self._parameters_changed(),
-            warnings=(*self._desired.warnings, *warnings),
+            warnings=(*self._desired.warnings, *warnings, *self._in_vain()),
             resolved=self._resolved,
             stack_tags=self._stack_tags,
         )
@@ -195,7 +203,31 @@ class _Planner:
         if recorded.is_adopted:
             action = adoption.at_least_updated(action, recorded)
             blank = dataclasses.replace(blank, warnings=(*blank.warnings, adoption.FOUND_AGAIN))
+        if self._is_to_be_made_anew(action, recorded, logical_id):
+            anew = dataclasses.replace(blank, action=Action.REPLACE, changes=changes, is_stateful=False)
+            return dataclasses.replace(anew, is_gone=True, old_first=True, warnings=(_GONE,))
         return self._finish(dataclasses.replace(blank, action=action, changes=changes), desired, recorded, properties)
+
+    def _is_to_be_made_anew(self, action: Action, recorded: ResourceRecord, logical_id: LogicalId) -> bool:
+        """Whether it was named with `--replace` and is not there any more."""
+        is_asked = logical_id in self._allow_replace and action not in {Action.REPLACE, Action.MAY_REPLACE}
+        return is_asked and self._is_gone(logical_id, recorded)
+
+    def _in_vain(self) -> tuple[str, ...]:
+        """The resources of `--replace` that nothing replaces. Where nothing else is to be done, that is an error."""
+        made = {Action.CREATE, Action.REPLACE, Action.MAY_REPLACE}
+        names = sorted(name for name in self._allow_replace if self._changes[name].action not in made)
+        if not names:
+            return ()
+        said = f"--replace {', '.join(names)}: no change of the template replaces {'it' if len(names) == 1 else 'them'}"
+        is_idle = all(change.action is Action.KEEP for change in self._changes.values())
+        if is_idle and not (self._record and self._record.pending_deletes):
+            raise InputError(
+                f"{said}, and {'it is' if len(names) == 1 else 'they are'} there as recorded",
+                hint="--replace lets a change that needs it replace a resource under the same name, and makes one anew "
+                "that is gone from the cloud. To have one made anew that is there, give it another logical id.",
+            )
+        return (said,)
 
     def _action(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from stackhold.engines.cloudformation.attempt import reason_of
 from stackhold.engines.cloudformation.plan import Action
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def told(attempt: Attempt) -> dict[str, Any]:
     if attempt.after is not None and attempt.after.is_settling:
         entry["settling"] = True
     if attempt.error:
-        entry["error"] = str(attempt.error)
+        entry["error"] = reason_of(attempt.error)
     return entry
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from stackhold.engines.cloudformation.patience import rule_for
+from stackhold.engines.cloudformation.patience import MOMENT_MS, rule_for
 from stackhold.engines.cloudformation.resources import tags
 from stackhold.engines.cloudformation.resources.cloud_control_model import (
     TagShape,
@@ -125,7 +126,10 @@ class CloudControl(Handler):
         params = {"Identifier": physical_id, "PatchDocument": document}
         event = self._request(ctx, "UpdateResource", params, token=f"{want.token}-{digest[:24]}", want=want)
         identifier = PhysicalId(str(event.get("Identifier") or physical_id))
-        return self._made(identifier, self._get(ctx, identifier, event))
+        made = self._made(identifier, self._get(ctx, identifier, event))
+        there, observed = properties_of(current, self._schema, self._shape), made.observed or {}
+        moved = frozenset(name for name in {*there, *observed} if there.get(name) != observed.get(name))
+        return replace(made, moved=moved)
 
     def delete(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> None:
         """DeleteResource, and the wait for it; what is gone already is done."""
@@ -225,6 +229,8 @@ class CloudControl(Handler):
             budget = _budget(ctx, error, params)
             if waited + pause > budget:
                 raise error
+            if waited < MOMENT_MS <= waited + pause:
+                ctx.waiting(error, "still in use" if error.code == "ResourceConflict" else "made again")
             ctx.wait(pause)
             waited += pause
             attempt += 1

@@ -69,6 +69,10 @@ class Table(Handler):
         "Tags": [],
         "TimeToLiveSpecification": {"Enabled": False},
     }
+    moves: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "BillingMode": ("GlobalSecondaryIndexes", "OnDemandThroughput", "ProvisionedThroughput", "WarmThroughput"),
+        "ProvisionedThroughput": ("WarmThroughput",),
+    }
     volatile_attributes: ClassVar[frozenset[str]] = frozenset({"StreamArn"})
     is_stateful: ClassVar[bool] = True
 

@@ -19,10 +19,12 @@ from stackhold.errors import ResourceFailed
 from stackhold.model.ids import PhysicalId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from stackhold.engines.cloudformation.values import Props
+    from stackhold.errors import AwsError
     from stackhold.model.ids import LogicalId, Region, StackName, TypeName
+    from stackhold.model.record import ResourceRecord
     from stackhold.ports.aws import Aws
 
 
@@ -71,6 +73,8 @@ class Context:
     """A create that needs more calls says here what its first one has made, so that going back finds it."""
     made_nothing: Callable[[], None] = lambda: None
     """A create whose request AWS accepted and then refused says here that nothing came of it."""
+    waiting: Callable[[AwsError, str], None] = lambda error, why: None
+    """A handler that itself waits for a refusal to pass says so here, once it takes longer than a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,8 @@ class Made:
     is_settled: bool = True
     """False: `settled` must be polled."""
     observed: Props | None = None
+    moved: frozenset[str] = frozenset()
+    """Properties that AWS was seen to change along with what an update changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +160,8 @@ class Handler:
     """What AWS has when a property is left out: used to reset a removed property and to hide such values in drift."""
     write_only: ClassVar[frozenset[str]] = frozenset()
     """Properties that are never read back, beside the schema's own list."""
+    moves: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Properties that AWS changes along with one that is changed: their baseline is then taken anew."""
     volatile_attributes: ClassVar[frozenset[str]] = frozenset()
     """Attributes that an update in place may change."""
     is_stateful: ClassVar[bool] = False
@@ -211,6 +219,15 @@ class Handler:
         if physical_id in lost.known or self.read(ctx, physical_id, lost.place) is None:
             return None
         return physical_id
+
+    def foreign(
+        self, ctx: Context, physical_id: PhysicalId, properties: Props, *, stack: Sequence[ResourceRecord]
+    ) -> Mapping[str, Any]:
+        """What hangs on the resource that neither it nor any other of `stack` has put there, by path: for drift.
+
+        As it stands, nothing is looked for.
+        """
+        return {}
 
     def ref(self, physical_id: PhysicalId, properties: Props, attributes: Mapping[str, Any]) -> Any:
         """What `Ref` gives; most often the physical id."""

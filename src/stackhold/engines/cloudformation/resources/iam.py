@@ -3,7 +3,7 @@
 A role is one create call and one call per attached or inline policy; an inline policy resource is one call per
 role, user and group. Inline policies carry no tags, so one that is there already with another content is never
 overwritten. A role's own `Policies` are read by their declared names alone: other resources of the stack put inline
-policies on the same role.
+policies on the same role. Drift lists them all, and takes away what the whole stack accounts for.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from stackhold.errors import AwsError
 from stackhold.model.ids import PhysicalId, TypeName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
+    from stackhold.model.record import ResourceRecord
 
 _GONE: Final = "NoSuchEntity"
 _EXISTS: Final = "EntityAlreadyExists"
+_PLACING: Final = frozenset({"AWS::IAM::Policy", "AWS::IAM::RolePolicy"})
+"""The types that put an inline policy on a role."""
 
 
 @contextlib.contextmanager
@@ -143,6 +146,14 @@ class Role(Handler):
         ]
         return Seen(seen, _role_attributes(role))
 
+    def foreign(
+        self, ctx: Context, physical_id: PhysicalId, properties: Props, *, stack: Sequence[ResourceRecord]
+    ) -> Mapping[str, Any]:
+        """Inline policies that nothing recorded has put on the role: they give it rights that no template shows."""
+        ours = {*_inline(properties), *(name for entry in stack for name in _placed_on(physical_id, entry))}
+        listed = _policies_on(ctx, physical_id)
+        return {f"Policies.{name}": {"PolicyName": name} for name in listed if name not in ours}
+
     def _shape(self, role: Mapping[str, Any], properties: Props) -> dict[str, Any]:
         boundary = role.get("PermissionsBoundary") or {}
         return {
@@ -200,6 +211,25 @@ class Role(Handler):
         _delete_inline(ctx, physical_id, list(_inline(properties)))
         with _gone_is_done():
             ctx.aws.call("iam", "DeleteRole", {"RoleName": physical_id})
+
+
+def _policies_on(ctx: Context, role: str) -> list[str]:
+    """The names of all inline policies on a role, whoever put them there."""
+    try:
+        pages = list(ctx.aws.pages("iam", "ListRolePolicies", {"RoleName": role}))
+    except AwsError as error:
+        if error.code == _GONE:
+            return []
+        raise
+    return [name for page in pages for name in page["PolicyNames"]]
+
+
+def _placed_on(role: str, entry: ResourceRecord) -> tuple[str, ...]:
+    """The names of the inline policies that a recorded resource has put on a role."""
+    roles = entry.properties.get("Roles" if entry.type == Policy.type else "RoleName")
+    if entry.type not in _PLACING or (roles != role and role not in (roles if isinstance(roles, list) else ())):
+        return ()
+    return (str(entry.properties.get("PolicyName", "")), str(entry.physical_id))
 
 
 def _role_attributes(role: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,6 +70,12 @@ class Queue(Handler):
         "Tags": [],
         "VisibilityTimeout": 30,
     }
+    moves: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "DeduplicationScope": ("FifoThroughputLimit",),
+        "FifoThroughputLimit": ("DeduplicationScope",),
+        "KmsMasterKeyId": ("KmsDataKeyReusePeriodSeconds", "SqsManagedSseEnabled"),
+        "SqsManagedSseEnabled": ("KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId"),
+    }
     is_stateful: ClassVar[bool] = True
 
     def create(self, ctx: Context, want: Want) -> Made:
