@@ -1,0 +1,208 @@
+"""Disturbs an operation at each of its requests, and looks whether the next run sets everything right.
+
+For each point: the operation as a process with the fault there; then the same command undisturbed; where a request was
+held back, that lands, and the command runs once more. Afterwards exactly what an undisturbed run leaves exists, all of
+it is recorded and as recorded, nothing is left of the runs, and a destroy leaves nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from tests.faults.disturb import Disturbance, shuffled
+from tests.faults.operations import Unprepared, operation
+from tests.faults.points import STACK, Point, points_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.faults.disturb import Fault
+    from tests.faults.stage import Ended, Stage
+
+Unlocking = Literal["force", "expiry"]
+_SHORT: Final = ("--lock-ttl", "4s", "--lock-renew", "1s")
+_NAMELESS: Final = frozenset({"targets", "role policies"})
+"""Kinds whose members are parts of other resources, or have ids that only their handler can make."""
+_LATE_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A point at which something is not as it must be."""
+
+    point: Point
+    problems: tuple[str, ...]
+    replay: str
+
+
+@dataclass
+class Bench:
+    """One operation under one fault."""
+
+    stage: Stage
+    name: str
+    template: str
+    fault: Fault
+    seed: int = 1
+    unlocking: Unlocking = "force"
+    points: list[Point] = field(default_factory=list)
+    unreached: int = 0
+
+    def __post_init__(self) -> None:
+        self._operation = operation(self.name, self.template, self.stage.folder)
+        self._nothing: dict[str, list[str]] = {}
+        self._want: dict[str, int] = {}
+        self._recorded: set[str] = set()
+
+    def rehearse(self) -> None:
+        """Run it undisturbed: its points, and what it leaves. Raises `Unprepared`."""
+        on = self.stage
+        on.clear()
+        self._nothing = on.held()
+        self._operation.prepare(on)
+        if self.seed:
+            on.proxy.add(shuffled(self.seed))
+        first = len(on.proxy.calls)
+        ended = on.run(*self._operation.command)
+        if ended.code:
+            raise Unprepared(ended.told())
+        self.points = points_of(on.proxy.calls[first:])
+        self._want = self._count()
+        self._recorded = set((on.stored("state.json") or {}).get("resources", {}))
+
+    def play(self, points: Sequence[Point], *, tell: Callable[[str], None] = print) -> list[Failure]:
+        """Disturb each point in turn."""
+        failures = []
+        for number, point in enumerate(points):
+            began = time.monotonic()
+            problems = self._played(point)
+            if problems:
+                failures.append(Failure(point, tuple(problems), self.replay(point)))
+                tell(f"FAILURE at {point}:\n  " + "\n  ".join("\n".join(problems).splitlines()))
+                tell(f"  replay: {failures[-1].replay}")
+            spent = time.monotonic() - began
+            verdict = "FAILED" if problems else "ok"
+            tell(f"{number + 1}/{len(points)} {self.name} {self.fault} {point} {verdict} {spent:.1f} s")
+        return failures
+
+    def replay(self, point: Point) -> str:
+        """The command that plays one point again."""
+        return (
+            f"python -m tests.faults --operation {self.name} --template {self.template} --fault {self.fault}"
+            f" --seed {self.seed} --unlocking {self.unlocking} --point '{point}'"
+        )
+
+    def _played(self, point: Point) -> list[str]:
+        try:
+            return self._play(point)
+        except (TimeoutError, Unprepared) as error:
+            return [str(error)]
+
+    def _play(self, point: Point) -> list[str]:
+        on, command = self.stage, self._operation.command
+        on.clear()
+        self._operation.prepare(on)
+        flags = _SHORT if self.unlocking == "expiry" else ()
+        first, rule = Disturbance(on, self.fault, point).run((*command, *flags), seed=self.seed)
+        if not rule.caught:
+            self.unreached += 1
+        problems = [first.told()] if "Traceback" in first.err else []
+        ends = [self._again(command)]
+        if self.fault == "late" and rule.caught:
+            seen = next(call for call in on.proxy.calls if call.label == point.label and not call.status)
+            rule.release()
+            give_up = time.monotonic() + _LATE_SECONDS
+            while not seen.status and time.monotonic() < give_up:
+                time.sleep(0.01)
+            ends.append(self._again(command))
+        for ended in ends:
+            if ended.code or "Traceback" in ended.err:
+                problems.append(f"after {point}: {ended.told()}")
+        problems += self._looked()
+        if problems:
+            problems.append(f"the disturbed command: {first.told()}")
+            problems += [f"then: {ended.told()}" for ended in ends]
+        return problems
+
+    def _again(self, command: tuple[str, ...]) -> Ended:
+        """The next run, past the lock of the dead one."""
+        if self.stage.stored("lock.json") is None:
+            return self.stage.run(*command)
+        if self.unlocking == "force":
+            self.stage.run("force-unlock", STACK, "--yes")
+            return self.stage.run(*command)
+        return self.stage.run(*command, "--lock-timeout", "40s")
+
+    def _looked(self) -> list[str]:
+        """What is wrong now, and after a destroy."""
+        problems = self._wrong()
+        if self._recorded:
+            drift = self.stage.run("drift", STACK)
+            if drift.code:
+                problems.append(drift.told())
+            destroyed = self.stage.run("destroy", STACK, "--yes")
+            if destroyed.code:
+                problems.append(destroyed.told())
+        left = _difference(self._of_stack(), {})
+        problems += [f"after a destroy there is still {what}" for what in left]
+        if self.stage.stored("state.json") is not None:
+            problems.append("after a destroy there is still a record")
+        return problems
+
+    def _wrong(self) -> list[str]:
+        held = self._of_stack()
+        problems = [f"there is {what}" for what in _difference(held, self._want)]
+        record = self.stage.stored("state.json") or {}
+        resources = record.get("resources", {})
+        if set(resources) != self._recorded:
+            problems.append(f"recorded is {sorted(set(resources) ^ self._recorded)} otherwise than it should be")
+        known = {word for item in resources.values() for word in _words(item["physicalId"])}
+        for kind, names in held.items():
+            if kind not in _NAMELESS:
+                problems += [f"not recorded: {name} ({kind})" for name in names if _words(name)[-1] not in known]
+        if record.get("pendingDeletes"):
+            problems.append(f"to be deleted yet: {record['pendingDeletes']}")
+        if self.stage.stored("lock.json") is not None:
+            problems.append("the lock is still there")
+        return problems + self._left_in_run_file()
+
+    def _left_in_run_file(self) -> list[str]:
+        """Only what may still land may be left in it, and nothing once a lock has expired."""
+        left = self.stage.stored("run.json")
+        if left is None:
+            return []
+        entries = left.get("intents", [])
+        kinds = [f"{item.get('kind')} {item.get('logicalId')}" for item in entries if not item.get("firstSeenAt")]
+        if self.unlocking == "expiry" and entries:
+            kinds = [f"{item.get('kind')} {item.get('logicalId')}" for item in entries]
+        return [f"left in the run file: {', '.join(kinds)}"] if kinds else []
+
+    def _count(self) -> dict[str, int]:
+        return {kind: len(names) for kind, names in self._of_stack().items()}
+
+    def _of_stack(self) -> dict[str, list[str]]:
+        """What exists now and did not when nothing was done."""
+        found = {}
+        for kind, names in self.stage.held().items():
+            more = Counter(names)
+            more.subtract(self._nothing.get(kind, []))
+            if rest := sorted(more.elements()):
+                found[kind] = rest
+        return found
+
+
+def _difference(held: dict[str, list[str]], want: dict[str, int]) -> list[str]:
+    return [
+        f"{len(held.get(kind, []))} instead of {want.get(kind, 0)} {kind}: {', '.join(held.get(kind, []))}"
+        for kind in sorted({*held, *want})
+        if len(held.get(kind, [])) != want.get(kind, 0)
+    ]
+
+
+def _words(name: str) -> list[str]:
+    """The parts of a name, an ARN or a URL."""
+    return re.split(r"[/:| ]", name)

@@ -1,0 +1,133 @@
+"""The stage of the fault bench: an emulator behind a proxy, a bucket for the state, commands as processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.exceptions import ClientError
+from tests.faults.points import STACK, label
+from tests.faults.zygote import Command, Zygote
+from tests.inventory import inventory
+
+from stackhold.testing import emulators
+from stackhold.testing.proxy import SlowProxy
+from stackhold.testing.strict_aws import strict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stackhold.testing.emulators import Emulator
+
+BUCKET = "stackhold-state"
+COMMAND_SECONDS = 120.0
+_FOLDER = f"stackhold/{STACK}/us-east-1"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended."""
+
+    args: tuple[str, ...]
+    code: int
+    out: str
+    err: str
+
+    def told(self) -> str:
+        """Its end in a few lines."""
+        text = "\n".join(line for line in (self.err.strip() or self.out.strip()).splitlines()[-12:])
+        return f"`stackhold {' '.join(self.args)}` exited {self.code}:\n{text}"
+
+
+@dataclass
+class Stage:
+    """Everything of one bench. Used by one thread."""
+
+    emulator: Emulator
+    proxy: SlowProxy
+    zygote: Zygote
+    folder: Path
+    _clients: dict[str, Any] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Nothing exists but an empty bucket for the state."""
+        self.proxy.reset()
+        self.emulator.reset()
+        strict(self.proxy, self.emulator)
+        self.client("s3").create_bucket(Bucket=BUCKET)
+
+    def start(self, *args: str) -> Command:
+        """Start a command and go on."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "STACKHOLD_"))}
+        env = {
+            **kept,
+            **self.emulator.environment(),
+            "AWS_ENDPOINT_URL": self.proxy.url,
+            "STACKHOLD_STATE": f"s3://{BUCKET}",
+            "NO_COLOR": "1",
+        }
+        return self.zygote.start(*args, env=env, cwd=self.folder)
+
+    def end(self, command: Command) -> Ended:
+        """Wait for its end; raises `TimeoutError`."""
+        code = command.wait(COMMAND_SECONDS)
+        out, err = command.out.read_text(errors="replace"), command.err.read_text(errors="replace")
+        command.out.unlink()
+        command.err.unlink()
+        return Ended(command.args, code, out, err)
+
+    def run(self, *args: str) -> Ended:
+        """Run a command to its end."""
+        return self.end(self.start(*args))
+
+    def client(self, service: str) -> Any:
+        """A client that asks the emulator directly."""
+        if service not in self._clients:
+            self._clients[service] = boto3.client(
+                service,
+                endpoint_url=self.emulator.url,
+                region_name="us-east-1",
+                aws_access_key_id="test",
+                aws_secret_access_key="test",
+            )
+        return self._clients[service]
+
+    def held(self) -> dict[str, list[str]]:
+        """What exists, by kind."""
+        return inventory(self.client)
+
+    def stored(self, name: str) -> dict[str, Any] | None:
+        """An object of the stack in the store; None when there is none."""
+        try:
+            body = self.client("s3").get_object(Bucket=BUCKET, Key=f"{_FOLDER}/{name}")["Body"].read()
+        except ClientError as error:
+            if error.response["Error"]["Code"] in {"NoSuchKey", "404"}:
+                return None
+            raise
+        found: dict[str, Any] = json.loads(body)
+        return found
+
+
+@contextlib.contextmanager
+def stage(emulator: Emulator | None = None) -> Iterator[Stage]:
+    """Set it up, with an emulator of its own unless one is given."""
+    with contextlib.ExitStack() as stack:
+        running = emulator or stack.enter_context(emulators.running("ministack"))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stackhold-faults-")))
+        proxy = stack.enter_context(SlowProxy(running.url, label=label))
+        zygote = Zygote(folder)
+        stack.callback(zygote.close)
+        yield Stage(running, proxy, zygote, folder)
+
+
+def kill(command: Command) -> None:
+    """kill -9, and wait until it is dead."""
+    command.signal(signal.SIGKILL)
+    command.ended.wait(COMMAND_SECONDS)
