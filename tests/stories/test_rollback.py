@@ -226,7 +226,7 @@ def test_an_orphan_stays_in_the_cloud_and_nothing_speaks_of_it_any_more(chain: C
     assert "Fourth" in wrong.err
     result = rollback(chain, "--orphan", "Second").finish()
     assert result.code == 0, result.err
-    assert "Second=chain-second" in result.out
+    assert "chain-second (--orphan)" in result.out
     assert chain.in_cloud() == {"Second"}
     assert not chain.has("state.json")
     assert not chain.has("rollback-journal.json")
@@ -250,6 +250,53 @@ def test_what_was_given_up_in_flight_is_left_until_its_revert_is_asked_for(chain
     assert done.code == 0, done.err
     assert values(chain) == {"chain-first": "one", "chain-second": "two", "chain-third": "three"}
     assert not chain.has("rollback-journal.json")
+
+
+def recorded_first(chain: Chain) -> str | None:
+    """The physical id of the first as recorded; None when it is not."""
+    if not chain.has("state.json"):
+        return None
+    found: str | None = chain.stored("state.json")["resources"].get("First", {}).get("physicalId")
+    return found
+
+
+def killed(chain: Chain) -> None:
+    """A deploy that is killed while its second call is on its way; the call is carried out, the lock cleared."""
+    before, before_first = values(chain), recorded_first(chain)
+    held = chain.hold()
+    running = chain.deploy()
+    held.wait_reached()
+    wait_until(lambda: chain.has("state.json") and recorded_first(chain) != before_first, "the save of the first")
+    running.signal(signal.SIGKILL)
+    assert running.finish().code == -signal.SIGKILL
+    held.release()
+    wait_until(lambda: len(values(chain).items() - before.items()) == 2, "the late call")
+    chain.scene.run("force-unlock", STACK, "--yes")
+    assert not chain.has("rollback-journal.json")
+
+
+def test_a_killed_first_deploy_is_undone(chain: Chain) -> None:
+    killed(chain)
+    assert chain.in_cloud() == {"First", "Second"}
+    result = rollback(chain).finish()
+    assert result.code == 0, result.err
+    assert chain.in_cloud() == set()
+    assert not chain.has("rollback-journal.json")
+    assert not chain.has("state.json")
+    chain.deployed()
+
+
+def test_a_killed_update_is_undone(chain: Chain) -> None:
+    chain.deployed()
+    changed = CHAIN.replace("Name: chain-first,", "Name: chain-first-anew,").replace("Value: two", "Value: 2")
+    chain.scene.write("chain.yaml", changed)
+    killed(chain)
+    result = rollback(chain).finish()
+    assert result.code == 0, result.err
+    assert values(chain) == {"chain-first": "one", "chain-second": "two", "chain-third": "three"}
+    assert not chain.has("rollback-journal.json")
+    chain.scene.write("chain.yaml", CHAIN)
+    chain.deployed()
 
 
 def test_data_is_never_deleted_without_a_yes(scene: Scene) -> None:

@@ -34,7 +34,7 @@ _DONE_WORDS = {
     "create again": "created again",
     "look for": "looked for",
     "already undone": "undone already",
-    "orphan": "left as they are",
+    "orphan": "left alone",
     "not tried": "not started",
 }
 _STOPPED = {

@@ -35,7 +35,7 @@ _COUNTED = {
     Way.CREATE_AGAIN: "to create again",
     Way.LOOK_FOR: "to look for",
     Way.RETAIN: "to keep and drop from the record",
-    Way.ORPHAN: "to leave as they are",
+    Way.ORPHAN: "to leave alone",
     Way.LEAVE: "that cannot be undone now",
     Way.FORGET: "undone already",
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackhold.model.codec import resource_document
-from stackhold.model.journal import JournalOperation, JournalSegment
+from stackhold.model.journal import PREVIOUS_OUTPUTS, PREVIOUS_PARAMETERS, JournalOperation, JournalSegment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stackhold.model.ids import LogicalId, PhysicalId
     from stackhold.model.record import ResourceRecord, StateRecord
     from stackhold.model.run import RunFile
+    from stackhold.model.values import JsonMap
 
 
 def segment_of_killed(
@@ -36,7 +37,20 @@ def segment_of_killed(
         is_initial_deploy=before is None or not before.resources,
         operations=operations,
         tool_version=tool_version,
+        extra=former_stack(before, now),
     )
+
+
+def former_stack(before: StateRecord | None, now: StateRecord | None) -> JsonMap:
+    """What belongs to the stack as a whole and was another before, so that a rollback can bring it back."""
+    if before is None or now is None:
+        return {}
+    former: dict[str, object] = {}
+    if before.outputs != now.outputs:
+        former[PREVIOUS_OUTPUTS] = before.outputs
+    if before.parameters is not None and before.parameters != now.parameters:
+        former[PREVIOUS_PARAMETERS] = before.parameters
+    return former
 
 
 def _operations(left: RunFile, before: StateRecord | None, now: StateRecord | None) -> Iterator[JournalOperation]:

@@ -100,6 +100,8 @@ class RunFile:
     intents: tuple[Intent, ...] = ()
     plan: tuple[JsonMap, ...] = ()
     """The plan in short: one `{logicalId, type, operation}` per step."""
+    replaces: int | None = None
+    """The serial of the record that the run's stamp replaced, -1 where there was none. `None` once the run is over."""
     extra: JsonMap = field(default_factory=dict)
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackhold.errors import StoreError
+from stackhold.model.codec import decode_record
 from stackhold.ports.store import Stored
 from stackhold.runs import resolve
 
 if TYPE_CHECKING:
     from stackhold.model.instant import Instant
+    from stackhold.model.record import StateRecord
     from stackhold.ports.clock import Clock
     from stackhold.ports.store import Store
     from stackhold.runs.layout import Keys
@@ -27,6 +29,16 @@ def keep(store: Store, keys: Keys, clock: Clock, *, data: bytes, at: Instant, se
     except StoreError as error:
         return f"the former record was not backed up: {error.message}"
     return ""
+
+
+def find(store: Store, keys: Keys, *, serial: int) -> StateRecord | None:
+    """The newest copy of the record with that serial; None when it was not kept. Raises `StoreError`."""
+    ending = f"-{serial:08d}.json"
+    for key in sorted((entry.key for entry in store.list(keys.backups)), reverse=True):
+        if key.endswith(ending):
+            found = store.read(key)
+            return decode_record(found.data, key=key) if isinstance(found, Stored) else None
+    return None
 
 
 def prune(store: Store, keys: Keys, clock: Clock) -> str:

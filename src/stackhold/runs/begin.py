@@ -149,11 +149,7 @@ class Beginning:
         return Stamped(record, answer)
 
     def _beside(self, base: Base, record: StateRecord, work: Work) -> tuple[Written | Stored | Absent, bool]:
-        generation = record.generation or 0
-        listing = Beside(
-            self.parts.threads,
-            lambda: self.parts.run_file.write(work, generation=generation, started_at=self.parts.lock.corrected_now()),
-        )
+        listing = Beside(self.parts.threads, lambda: self._list(base, record, work))
         try:
             answer = self._write(base, record)
         finally:
@@ -168,10 +164,16 @@ class Beginning:
         if self.parts.control.is_lock_lost or (self.recovers and self.parts.run_file.must_look):
             return answer, False
         self.warn_of_leftovers()
-        listed = self.parts.run_file.write(
-            work, generation=record.generation or 0, started_at=self.parts.lock.corrected_now()
+        return answer, isinstance(self._list(base, record, work), Written)
+
+    def _list(self, base: Base, record: StateRecord, work: Work) -> Written | Stored | Absent:
+        """Write the run file."""
+        return self.parts.run_file.write(
+            work,
+            generation=record.generation or 0,
+            started_at=self.parts.lock.corrected_now(),
+            replaces=-1 if base.record is None else base.record.serial,
         )
-        return answer, isinstance(listed, Written)
 
     def _write(self, base: Base, record: StateRecord) -> Written | Stored | Absent:
         expect = base.found.version if isinstance(base.found, Stored) else None

@@ -43,9 +43,11 @@ class JournalKeeper:
         return self._journal
 
     def append(self, segment: JournalSegment) -> None:
-        """Put a segment at the end. Raises `StoreError`."""
+        """Put a segment at the end, unless the run has one already. Raises `StoreError`."""
         for _ in range(_TRIES):
             before = self._journal or Journal(self._keys.stack, self._keys.region)
+            if any(known.run_id == segment.run_id for known in before.segments):
+                return
             data = encode_journal(replace(before, segments=(*before.segments, segment)))
             expect = self._found.version if isinstance(self._found, Stored) else None
             answer = resolve.write(self._store, self._keys.journal, data, expect=expect, clock=self._clock)

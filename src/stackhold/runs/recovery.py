@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from stackhold.decide.intents import left_by
+from stackhold.decide.record import apply_changes
 from stackhold.errors import StoreError, StoreUnreachable
 from stackhold.model.events import EventKind
 from stackhold.model.instant import Millis
@@ -18,6 +19,7 @@ from stackhold.ports.store import Stored
 from stackhold.runs import resolve
 from stackhold.runs.active import LookingRun
 from stackhold.runs.begin import Refused, Stamped
+from stackhold.runs.killed import journal_killed
 from stackhold.runs.saver import Saver
 from stackhold.runs.together import Beside
 
@@ -57,6 +59,7 @@ class Recovering:
             return None
         if recovery.changes and not self._save(recovery, stamped):
             return Refused.LOST
+        journal_killed(parts, left, apply_changes(stamped.record, recovery.changes))
         parts.run_file.looked(
             recovery, ttl=Millis(parts.settings.ttl_ms), is_after_expiry=self.beginning.acquired.replaced is not None
         )

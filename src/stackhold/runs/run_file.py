@@ -108,8 +108,13 @@ class RunFileKeeper:
             is_after_expiry=is_after_expiry,
         )
 
-    def write(self, work: Work, *, generation: int, started_at: Instant) -> Written | Stored | Absent:
-        """Write our own over what was found; anything but `Written` is a foreign write. Raises `StoreError`."""
+    def write(
+        self, work: Work, *, generation: int, started_at: Instant, replaces: int = -1
+    ) -> Written | Stored | Absent:
+        """Write our own over what was found; anything but `Written` is a foreign write. Raises `StoreError`.
+
+        `replaces` is the serial of the record that the run's stamp replaces.
+        """
         self._serial += 1
         self._own = tuple(work.intents)
         again = set(map(identity_of, self._own))
@@ -124,6 +129,7 @@ class RunFileKeeper:
             generation=generation,
             intents=(*self._own, *self._carried),
             plan=tuple(work.steps),
+            replaces=replaces,
         )
         return self._send(self._file)
 
@@ -158,7 +164,7 @@ class RunFileKeeper:
         before = self._file or self._leftover
         assert before is not None
         self._serial += 1
-        kept = replace(before, lock_id=self._lock_id, serial=self._serial, intents=left)
+        kept = replace(before, lock_id=self._lock_id, serial=self._serial, intents=left, replaces=None)
         return isinstance(self._send(kept), Written)
 
     def undo(self) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackhold.decide.killed import former_stack
 from stackhold.decide.stopping import journal_reason
 from stackhold.errors import StoreError
-from stackhold.model.journal import PREVIOUS_OUTPUTS, PREVIOUS_PARAMETERS, JournalSegment
+from stackhold.model.journal import JournalSegment
 from stackhold.runs import exports
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from stackhold.model.record import StateRecord
     from stackhold.model.run import StopCause
-    from stackhold.model.values import JsonMap
     from stackhold.ports.engine import WorkResult
     from stackhold.runs.parts import RunParts
     from stackhold.runs.saver import Saver
@@ -90,21 +90,9 @@ class Settling:
             is_initial_deploy=self.is_first_deploy,
             operations=result.done,
             tool_version=self.parts.identity.tool_version,
-            extra=self._former(),
+            extra=former_stack(self.before, self.saver.confirmed.record),
         )
         return self._try("the rollback journal was not written", lambda: self.parts.journal.append(segment))
-
-    def _former(self) -> JsonMap:
-        """What belongs to the stack as a whole and was another before, so that a rollback can bring it back."""
-        before, now = self.before, self.saver.confirmed.record
-        if before is None or now is None:
-            return {}
-        former: dict[str, object] = {}
-        if before.outputs != now.outputs:
-            former[PREVIOUS_OUTPUTS] = before.outputs
-        if before.parameters is not None and before.parameters != now.parameters:
-            former[PREVIOUS_PARAMETERS] = before.parameters
-        return former
 
     def _delete_record(self) -> bool:
         def delete() -> None:

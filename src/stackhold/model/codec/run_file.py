@@ -37,6 +37,7 @@ def decode_run_file(data: bytes, *, key: str) -> RunFile:
         generation=fields.number("generation"),
         plan=tuple(inner.rest() for inner in fields.each("plan")),
         intents=tuple(_intent(inner) for inner in fields.each("intents")),
+        replaces=fields.maybe_number("replaces"),
         extra=fields.rest(),
     )
 
@@ -55,6 +56,7 @@ def encode_run_file(run_file: RunFile) -> bytes:
             "generation": run_file.generation,
             "plan": run_file.plan,
             "intents": [_document(intent) for intent in run_file.intents],
+            **({} if run_file.replaces is None else {"replaces": run_file.replaces}),
             **run_file.extra,
         }
     )
