@@ -65,7 +65,7 @@ def test_a_stacks_life_told_in_documents(scene: Scene) -> None:
     gone = scene.run("destroy", "shop", "--yes", "--json").json()
     assert (gone["outcome"], gone["counts"]) == ("succeeded", {"delete": 3})
     assert scene.run("state", "list", "--json").json() == {"stacks": []}
-    assert "nothing to destroy" in scene.run("destroy", "shop", "--yes", expect=1).err
+    assert "no stack shop in us-east-1 in " in scene.run("destroy", "shop", "--yes", expect=1).err
 
 
 def test_a_change_made_by_hand_is_drift(scene: Scene) -> None:

@@ -102,6 +102,38 @@ def test_info_names_the_store_who_set_it_and_counts(tmp_path: Path, scene: LockS
     assert (info["stacks"], info["resources"], info["locks"], info["unreadable"]) == (1, 2, 1, 0)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "state show",
+        "state resources",
+        "events",
+        "drift",
+        "destroy --yes",
+        "rollback --yes",
+        "cancel",
+        "force-unlock --yes",
+    ],
+)
+@pytest.mark.parametrize("region", [(), ("--region", "eu-west-1")])
+def test_a_stack_that_is_nowhere_is_said_to_be_and_nothing_is_made(
+    tmp_path: Path, command: str, region: tuple[str, ...]
+) -> None:
+    typed = Shell(tmp_path).type(*command.split(), "nobody", *region)
+    if region and command in ("cancel", "force-unlock --yes"):
+        assert "lock" in typed.out + typed.err
+    else:
+        where = " in eu-west-1" if region else ""
+        assert (typed.code, typed.err.splitlines()[0]) == (1, f"stackhold: no stack nobody{where} in file:.stackhold")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["state list --long", "state info"])
+def test_looking_at_a_store_that_is_not_there_makes_none(tmp_path: Path, command: str) -> None:
+    assert Shell(tmp_path, {"AWS_REGION": "eu-west-1"}).type(*command.split()).code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_stack_in_two_regions_must_be_told_apart(shell: Shell, scene: LockScene) -> None:
     scene.record()
     scene.record(keys("payments", "us-east-1"), resources=7)

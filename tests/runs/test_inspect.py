@@ -72,7 +72,7 @@ def test_a_record_of_a_newer_version_is_named_as_such(scene: LockScene) -> None:
 
 
 def test_a_stack_that_is_nowhere_is_an_error_that_names_the_store(scene: LockScene) -> None:
-    with pytest.raises(InputError, match=r"payments is not recorded in eu-west-1 in file:"):
+    with pytest.raises(InputError, match=r"no stack payments in eu-west-1 in file:"):
         read_stack(scene.store, scene.clock, scene.keys)
 
 

@@ -76,7 +76,7 @@ TEMPLATES = {
     ),
     "an unknown property": (
         OF_TYPE + "AWS::SQS::Queue\n    Properties: {Lenght: 5}\n",
-        "t.yaml:2: Name (AWS::SQS::Queue): Lenght is no property of it",
+        "t.yaml:4: Name (AWS::SQS::Queue): Lenght is no property of it",
     ),
     "an unknown type": (
         OF_TYPE + "AWS::Nobody::Thing\n",
@@ -265,9 +265,13 @@ def test_a_duration_that_cannot_be_read_names_the_variable_it_came_from(scene: S
 
 
 def test_a_stack_that_nobody_recorded_leaves_no_trace_of_being_asked_for(scene: Scene) -> None:
-    assert "there is nothing to destroy" in refused(scene, "destroy", "nobody", "--yes").err
-    for args in (["drift", "nobody"], ["state", "show", "nobody"]):
-        assert "nobody is not recorded in us-east-1" in refused(scene, *args).err
+    for args in (
+        ["destroy", "nobody", "--yes"],
+        ["drift", "nobody"],
+        ["state", "show", "nobody"],
+        ["events", "nobody"],
+    ):
+        assert "no stack nobody in us-east-1 in" in refused(scene, *args).err
 
 
 def test_a_refusal_is_a_document_too(scene: Scene) -> None:

@@ -77,7 +77,7 @@ def test_a_first_deploy_that_fails_leaves_nothing_and_no_record(scene: Scene, pr
     assert not [path for path in scene.file("shop").parent.iterdir() if path.suffix == ".json"]
     [run] = scene.run("events", "shop", "--json").json()["runs"]
     assert (run["outcome"], run["exitCode"]) == ("failed", 1)
-    assert "nothing to destroy" in scene.run("destroy", "shop", "--yes", expect=1).err
+    assert "no stack shop in us-east-1 in " in scene.run("destroy", "shop", "--yes", expect=1).err
 
     proxy.reset()
     scene.run("deploy", "shop.yaml")

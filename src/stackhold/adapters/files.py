@@ -48,9 +48,11 @@ _REASONS = {
 class DirectoryStore:
     """A `Store` in a directory, made when first written to. Thread-safe and safe among processes."""
 
-    def __init__(self, root: Path, *, clock: Clock, allow_network: bool = False, busy_ms: int = BUSY_MS) -> None:
-        """`busy_ms` is how long another process may be in mid-write before we say so."""
-        self._facts = StoreFacts(url=f"file:{root}", is_local=True)
+    def __init__(
+        self, root: Path, *, clock: Clock, allow_network: bool = False, busy_ms: int = BUSY_MS, url: str = ""
+    ) -> None:
+        """`busy_ms` is how long another process may be in mid-write before we say so; `url` how a user names it."""
+        self._facts = StoreFacts(url=url or f"file:{root}", is_local=True)
         self._root = Path(os.path.abspath(root))
         self._clock = clock
         self._others = SystemClock()

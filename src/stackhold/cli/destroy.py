@@ -28,18 +28,14 @@ def destroy(surroundings: Surroundings, /, stack: str, **options: object) -> int
     from stackhold.cli.running import Running, finish, run_guarded
     from stackhold.engines.cloudformation.engine import DestroyEngine
     from stackhold.errors import InputError
-    from stackhold.runs.inspect import is_known
+    from stackhold.runs.inspect import is_known, no_such_stack
 
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
     began = wiring.clock.boot()
     keys = wiring.keys_of_recorded(stack)
     if not is_known(wiring.store, keys):
-        url = call.settings.store.value.url
-        raise InputError(
-            f"{keys.stack} ({keys.region}) has no record in {url}: there is nothing to destroy",
-            hint="See what is recorded with: stackhold state list; another store is named with --state.",
-        )
+        raise no_such_stack(keys.stack, keys.region, call.settings.store.value.url)
     if not call.yes and not surroundings.can_ask:
         raise InputError(
             f"nobody can be asked here whether to destroy {keys.stack} ({keys.region}); nothing was changed",

@@ -31,12 +31,14 @@ def events(
 ) -> None:
     """Show what runs on STACK did. Takes no lock."""
     from stackhold.cli import render_events
-    from stackhold.runs.inspect import run_ids
+    from stackhold.runs.inspect import is_known, no_such_stack, run_ids
 
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
     keys = wiring.keys_of_recorded(stack)
     known = run_ids(wiring.store, keys)
+    if not known and not is_known(wiring.store, keys):
+        raise no_such_stack(keys.stack, keys.region, call.settings.store.value.url)
     chosen = _choose(keys, known, run) if run else None
     if follow:
         _follow(call, wiring, keys, chosen)

@@ -85,6 +85,7 @@ class Wiring:
                 clock=self.clock,
                 allow_network=self.settings.allow_network_dir,
                 busy_ms=min(BUSY_MS, self._call_budget_ms),
+                url=address.url,
             )
         from stackhold.adapters.s3 import S3Store
 

@@ -192,7 +192,7 @@ def no_such_stack(stack: StackName, region: Region | None, url: str) -> InputErr
     """The error for a stack of which the store knows nothing."""
     where = f" in {region}" if region else ""
     return InputError(
-        f"{stack} is not recorded{where} in {url}",
+        f"no stack {stack}{where} in {url}",
         hint="See what is recorded with: stackhold state list; another store is named with --state.",
     )
 
