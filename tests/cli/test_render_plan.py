@@ -54,11 +54,12 @@ FULL = plan(
     ),
     parameters={"Size": "5", "Env": "prod"},
     parameters_changed=True,
-    outputs={"Url": DesiredOutput("Url", "x"), "Arn": DesiredOutput("Arn", "y")},
+    outputs={"Url": DesiredOutput("Url", "x"), "Arn": DesiredOutput("Arn", "y"), "Same": DesiredOutput("Same", "s")},
+    output_values={"Url": "x", "Arn": UNKNOWN, "Same": "s"},
     outputs_changed=True,
     warnings=("UpdatePolicy is ignored",),
 )  # fmt: skip
-RECORD = StateRecord(STACK, REGION, outputs={"Url": "w", "Gone": "z"}, parameters={"Size": "3", "Env": "prod"})
+RECORD = StateRecord(STACK, REGION, outputs={"Url": "w", "Gone": "z", "Same": "s"}, parameters={"Size": "3", "Env": "prod"})
 
 
 def test_a_plan_reads_as_agreed() -> None:
@@ -98,6 +99,11 @@ def test_the_document_has_every_change_and_no_kept_resource() -> None:
     assert by_name["Orders"]["changes"][1] == {"path": "Tags.Env", "new": "prod", "effect": "update"}
     assert by_name["New"]["route"] == "cc-api"
     assert document["parameters"] == [{"name": "Size", "old": "3", "new": "5"}]
+    assert document["outputs"] == [
+        {"name": "Url", "old": "w", "new": "x"},
+        {"name": "Arn", "newIsKnownAfterApply": True},
+        {"name": "Gone", "old": "z"},
+    ]
     assert document["counts"] == {
         "create": 1,
         "delete": 1,

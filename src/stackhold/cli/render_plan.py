@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from stackhold.cli.paint import PLAIN, Paint
 from stackhold.cli.render_errors import printable
-from stackhold.engines.cloudformation.plan import ABSENT, Action, Effect, Route
+from stackhold.engines.cloudformation.plan import ABSENT, Action, Effect, PropertyChange, Route
 from stackhold.engines.cloudformation.values import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stackhold.engines.cloudformation.plan import Plan, PropertyChange, ResourceChange
+    from stackhold.engines.cloudformation.plan import Plan, ResourceChange
     from stackhold.model.ids import Region, StackName
     from stackhold.model.record import StateRecord
     from stackhold.model.values import JsonMap
@@ -79,6 +79,7 @@ def counts_text(plan: Plan) -> str:
 def plan_document(plan: Plan, *, stack: StackName, region: Region, record: StateRecord | None = None) -> JsonMap:
     """A plan for programs."""
     counts = Counter(change.action.value for change in plan.changes.values())
+    outputs = _output_changes(plan, record)
     return {
         "stack": stack,
         "region": region,
@@ -96,6 +97,7 @@ def plan_document(plan: Plan, *, stack: StackName, region: Region, record: State
         ],
         "parameters": _parameter_changes(plan, record),
         "outputsChanged": plan.outputs_changed,
+        "outputs": [{"name": each.path, **({} if is_secret(each.path) else _sides(each))} for each in outputs],
         "warnings": [*plan.warnings, *(text for change in plan.changes.values() for text in change.warnings)],
     }
 
@@ -165,12 +167,15 @@ def _stack_lines(plan: Plan, record: StateRecord | None) -> list[str]:
         f"  parameter {change['name']}: {value_text(change['old'])} → {value_text(change['new'])}"
         for change in _parameter_changes(plan, record)
     ]
-    if plan.outputs_changed:
-        before = set(record.outputs) if record else set()
-        names = [f"+{name}" if name not in before else name for name in plan.outputs]
-        names += [f"-{name}" for name in sorted(before - set(plan.outputs))]
-        lines.append("  outputs: " + (", ".join(names) or "none left"))
+    lines += [f"  output {change_line(change)}" for change in _output_changes(plan, record)]
     return ["", *lines] if lines else []
+
+
+def _output_changes(plan: Plan, record: StateRecord | None) -> list[PropertyChange]:
+    """Outputs that will differ, or may since a resource in them is made or changed."""
+    before, after = dict(record.outputs) if record else {}, plan.output_values
+    pairs = [(name, before.get(name, ABSENT), after.get(name, ABSENT)) for name in dict.fromkeys([*after, *before])]
+    return [PropertyChange(name, old, new, Effect.UPDATE) for name, old, new in pairs if old != new]
 
 
 def _parameter_changes(plan: Plan, record: StateRecord | None) -> list[dict[str, Any]]:

@@ -388,6 +388,16 @@ def test_outputs_that_differ_from_the_record_are_a_change() -> None:
     assert planned(resources, record({"A": queue()}), Outputs=same).outputs_changed
 
 
+def test_outputs_are_known_as_far_as_their_resources_stay() -> None:
+    recorded = record({"A": queue({"Arn": "arn-1"})}, outputs={"Arn": "arn-1", "New": "n"})
+    outputs = {
+        "Arn": {"Value": {"Fn::GetAtt": "A.Arn"}},
+        "New": {"Value": {"Fn::Join": ["-", ["x", {"Ref": "B"}]]}},
+    }
+    plan = planned({"A": a_queue(VisibilityTimeout=60), "B": a_queue()}, recorded, Outputs=outputs)
+    assert plan.output_values == {"Arn": "arn-1", "New": UNKNOWN}
+
+
 def test_an_output_that_cannot_be_text_is_refused_before_the_first_call() -> None:
     with pytest.raises(InputError, match=r"Url.*a list"):
         planned(

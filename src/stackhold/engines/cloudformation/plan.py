@@ -108,6 +108,8 @@ class Plan:
     """Left over from earlier runs: tried again in the clean-up."""
     outputs: Mapping[str, DesiredOutput] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    output_values: Mapping[str, Any] = field(default_factory=dict)
+    """What each output will be, as far as that is known while planning (UNKNOWN where not)."""
     outputs_changed: bool = False
     parameters_changed: bool = False
     warnings: tuple[str, ...] = ()

@@ -135,6 +135,7 @@ class _Planner:
         self._raise_problems()
         refusals.refuse_moved_names(self._changes, self._resolved, native=self._native)
         pending, warnings = _pending(self._record)
+        outputs = {name: self._output(name) for name in self._desired.outputs}
         return Plan(
             changes=self._changes,
             needs=self._needs,
@@ -142,7 +143,8 @@ class _Planner:
             pending_deletes=pending,
             outputs=self._desired.outputs,
             parameters=self._desired.parameters,
-            outputs_changed=self._outputs_changed(),
+            output_values=outputs,
+            outputs_changed=outputs != dict(self._record.outputs if self._record else {}),
             parameters_changed=self._parameters_changed(),
             warnings=(*self._desired.warnings, *warnings, *self._in_vain()),
             resolved=self._resolved,
@@ -309,16 +311,11 @@ class _Planner:
         unknown = sorted(one for one, attribute in named if self._sight.lookup(one, attribute) is UNKNOWN)
         return unknown[0] if unknown else None
 
-    def _outputs_changed(self) -> bool:
-        """Every output is worked out, so that one that cannot be is refused before the first call."""
-        outputs = {name: self._output(name) for name in self._desired.outputs}
-        return outputs != dict(self._record.outputs if self._record else {})
-
     def _output(self, name: str) -> Any:
-        """An output's text as far as it is known."""
+        """An output's text, unknown as a whole when a part is; one that cannot be is refused before the first call."""
         try:
             value = resolve(self._desired.outputs[name].value, self._sight.lookup)
-            return value if has_unknown(value) else as_text(value)
+            return UNKNOWN if has_unknown(value) else as_text(value)
         except TemplateError as error:
             raise TemplateError(f"output {name}: {error.reason}", file=self._desired.file) from error
 
