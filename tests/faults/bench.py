@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from tests.faults.disturb import Disturbance, shuffled
+from tests.faults.disturb import OTHERS, Disturbance, hash_of, shuffled
 from tests.faults.operations import Unprepared, operation
 from tests.faults.points import STACK, Point, points_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.faults.stage import Ended, Stage
 
 Unlocking = Literal["force", "expiry"]
-_SHORT: Final = ("--lock-ttl", "4s", "--lock-renew", "1s")
+_SHORT: Final = ("--lock-ttl", "8s", "--lock-renew", "1s")
 _NAMELESS: Final = frozenset({"targets", "role policies"})
 """Kinds whose members are parts of other resources, or have ids that only their handler can make."""
 _LATE_SECONDS: Final = 30.0
@@ -41,12 +41,12 @@ class Failure:
 
 @dataclass
 class Bench:
-    """One operation under one fault."""
+    """One operation under one fault, or, with `None`, under another one at each point, as the seed has it."""
 
     stage: Stage
     name: str
     template: str
-    fault: Fault
+    fault: Fault | None
     seed: int = 1
     unlocking: Unlocking = "force"
     points: list[Point] = field(default_factory=list)
@@ -86,13 +86,18 @@ class Bench:
                 tell(f"  replay: {failures[-1].replay}")
             spent = time.monotonic() - began
             verdict = "FAILED" if problems else "ok"
-            tell(f"{number + 1}/{len(points)} {self.name} {self.fault} {point} {verdict} {spent:.1f} s")
+            fault = self.fault_at(point)
+            tell(f"{number + 1}/{len(points)} {self.name} {fault} {point} {verdict} {spent:.1f} s")
         return failures
+
+    def fault_at(self, point: Point) -> Fault:
+        """What happens at a point."""
+        return self.fault or OTHERS[hash_of(f"{self.seed} {self.name} {point}") % len(OTHERS)]
 
     def replay(self, point: Point) -> str:
         """The command that plays one point again."""
         return (
-            f"python -m tests.faults --operation {self.name} --template {self.template} --fault {self.fault}"
+            f"python -m tests.faults --operation {self.name} --template {self.template} --fault {self.fault_at(point)}"
             f" --seed {self.seed} --unlocking {self.unlocking} --point '{point}'"
         )
 
@@ -103,16 +108,16 @@ class Bench:
             return [str(error)]
 
     def _play(self, point: Point) -> list[str]:
-        on, command = self.stage, self._operation.command
+        on, command, fault = self.stage, self._operation.command, self.fault_at(point)
         on.clear()
         self._operation.prepare(on)
         flags = _SHORT if self.unlocking == "expiry" else ()
-        first, rule = Disturbance(on, self.fault, point).run((*command, *flags), seed=self.seed)
+        first, rule = Disturbance(on, fault, point).run((*command, *flags), seed=self.seed)
         if not rule.caught:
             self.unreached += 1
         problems = [first.told()] if "Traceback" in first.err else []
         ends = [self._again(command)]
-        if self.fault == "late" and rule.caught:
+        if fault == "late" and rule.caught:
             seen = next(call for call in on.proxy.calls if call.label == point.label and not call.status)
             rule.release()
             give_up = time.monotonic() + _LATE_SECONDS
@@ -135,7 +140,7 @@ class Bench:
         if self.unlocking == "force":
             self.stage.run("force-unlock", STACK, "--yes")
             return self.stage.run(*command)
-        return self.stage.run(*command, "--lock-timeout", "40s")
+        return self.stage.run(*command, "--lock-timeout", "60s")
 
     def _looked(self) -> list[str]:
         """What is wrong now, and after a destroy."""

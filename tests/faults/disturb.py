@@ -37,6 +37,8 @@ Fault = Literal[
     "deadline",
 ]
 FAULTS: Final[tuple[Fault, ...]] = get_args(Fault)
+KILLS: Final[tuple[Fault, ...]] = ("kill-before", "kill-after", "kill-answered")
+OTHERS: Final[tuple[Fault, ...]] = tuple(fault for fault in FAULTS if fault not in KILLS)
 DEADLINE_SECONDS: Final = 6
 _FLAGS: Final[dict[Fault, tuple[str, ...]]] = {
     "deadline": ("--deadline", f"{DEADLINE_SECONDS}s", "--grace", "2s", "--lock-timeout", "0"),
