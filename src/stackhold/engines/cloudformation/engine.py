@@ -12,7 +12,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from stackhold.decide.record import empty_record
+from stackhold.decide.record import apply_changes, empty_record
 from stackhold.engines.cloudformation.after import with_last_look
 from stackhold.engines.cloudformation.belonging import refuse_elsewhere
 from stackhold.engines.cloudformation.bench import DEFAULT_OPTIONS, Bench, DeployOptions, route_of
@@ -27,6 +27,7 @@ from stackhold.engines.cloudformation.reading import HandlerOf, reading_context,
 from stackhold.engines.cloudformation.recover import Recoverer
 from stackhold.engines.cloudformation.resources.registry import handler_for
 from stackhold.engines.cloudformation.schema import has_attribute
+from stackhold.engines.cloudformation.taking_back import taken_back
 from stackhold.engines.cloudformation.template import evaluate
 from stackhold.engines.cloudformation.template.desired import DesiredStack, Inputs
 from stackhold.engines.cloudformation.values import UNKNOWN, Lookup, Props
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from stackhold.engines.cloudformation.route import Native
     from stackhold.engines.cloudformation.template import Template
     from stackhold.model.ids import LogicalId, TypeName
-    from stackhold.model.record import ResourceRecord, StateRecord
+    from stackhold.model.record import RecordChange, ResourceRecord, StateRecord
     from stackhold.model.run import Intent, RunIdentity
     from stackhold.model.values import JsonMap
     from stackhold.ports.aws import Aws
@@ -93,16 +94,11 @@ class DeployEngine:
         refuse_elsewhere(self._aws, record, account=account)
         stack_id = self._stack_id(record, identity, account)
         desired = self._desired(record, identity, account, stack_id)
-        plan = plan_deploy(
-            desired,
-            record,
-            needs=edges(desired),
-            attribute=functools.partial(self._attribute, identity),
-            native=self._native,
-            allow_replace=self._allow_replace,
-            stack_tags=self._tags,
-            is_gone=functools.partial(self._is_gone, identity),
-        )
+        plan = self._planned(desired, record, identity)
+        first = taken_back(plan, record, native=self._native) if record is not None else ()
+        if record is not None and first:
+            record = apply_changes(record, first)
+            plan = self._planned(desired, record, identity)
         earlier = self._recoverer.earlier(desired.resources, plan.stack_tags)
         intents = intents_for(
             plan, identity, account=account, region=identity.region, native=self._native, earlier=earlier
@@ -116,6 +112,19 @@ class DeployEngine:
             steps=short_steps(plan),
             bench_for=functools.partial(self._bench, tags=plan.stack_tags, earlier=earlier),
             lost=self._recoverer.may_still_land,
+            first=first,
+        )
+
+    def _planned(self, desired: DesiredStack, record: StateRecord | None, identity: RunIdentity) -> Plan:
+        return plan_deploy(
+            desired,
+            record,
+            needs=edges(desired),
+            attribute=functools.partial(self._attribute, identity),
+            native=self._native,
+            allow_replace=self._allow_replace,
+            stack_tags=self._tags,
+            is_gone=functools.partial(self._is_gone, identity),
         )
 
     def _desired(self, record: StateRecord | None, identity: RunIdentity, account: str, stack_id: str) -> DesiredStack:
@@ -174,6 +183,8 @@ class DeployWork:
     bench_for: Callable[[Run], Bench] = field(repr=False)
     lost: Sequence[Intent] = ()
     """Creates that a run before may have sent and that may be carried out later yet."""
+    first: tuple[RecordChange, ...] = ()
+    """What the record must say before anything is done: the plan is made from that."""
 
     @property
     def is_empty(self) -> bool:
@@ -182,6 +193,8 @@ class DeployWork:
 
     def perform(self, run: Run) -> WorkResult:
         """Carry it out."""
+        if self.first:
+            run.save(self.first)
         facts = StackFacts(self.stack_id, self.record)
         before = self.record or empty_record(run.identity.stack, run.identity.region)
         return with_last_look(
