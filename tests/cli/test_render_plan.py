@@ -59,7 +59,9 @@ FULL = plan(
     outputs_changed=True,
     warnings=("UpdatePolicy is ignored",),
 )  # fmt: skip
-RECORD = StateRecord(STACK, REGION, outputs={"Url": "w", "Gone": "z", "Same": "s"}, parameters={"Size": "3", "Env": "prod"})
+RECORD = StateRecord(
+    STACK, REGION, outputs={"Url": "w", "Gone": "z", "Same": "s"}, parameters={"Size": "3", "Env": "prod"}
+)
 
 
 def test_a_plan_reads_as_agreed() -> None:
@@ -113,6 +115,24 @@ def test_the_document_has_every_change_and_no_kept_resource() -> None:
         "retain": 1,
         "update": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("own", "tags_changed", "keeps", "line"),
+    [
+        ({"team": "core"}, True, False, "  tags: team=pay → team=core"),
+        ({}, True, False, "  tags: team=pay → (none)"),
+        ({"team": "pay"}, False, True, "  tags kept from the last deploy: team=pay"),
+    ],
+)
+def test_tags_that_change_or_are_kept_are_shown(
+    own: dict[str, str], tags_changed: bool, keeps: bool, line: str
+) -> None:
+    record = StateRecord(STACK, REGION, tags={"team": "pay"})
+    some = plan(
+        change("New", "AWS::SQS::Queue", Action.CREATE), own_tags=own, tags_changed=tags_changed, keeps_tags=keeps
+    )
+    assert line in plan_text(some, stack=STACK, region=REGION, record=record).splitlines()
 
 
 def test_only_stateful_resources_that_lose_their_data_are_risky() -> None:

@@ -94,6 +94,16 @@ def test_a_file_that_cannot_be_used_is_refused_by_name(tmp_path: Path, content: 
         load(tmp_path)
 
 
+def test_tags_of_the_file_are_read_as_texts(tmp_path: Path) -> None:
+    assert load(tmp_path).tags is None
+    (tmp_path / "stackhold.toml").write_text('region = "eu-west-1"\n[tags]\nteam = "pay"\n"cost:centre" = "7"\n')
+    assert load(tmp_path).tags == {"team": "pay", "cost:centre": "7"}
+    for wrong in ("tags = 1\n", "[tags]\nteam = 1\n", "[tags.team]\na = 'b'\n"):
+        (tmp_path / "stackhold.toml").write_text(wrong)
+        with pytest.raises(InputError, match=r"stackhold\.toml: \[tags\] must be a table of texts"):
+            load(tmp_path)
+
+
 def test_a_bucket_is_named_without_a_path(tmp_path: Path) -> None:
     assert load(tmp_path, flags={"state": "s3://acme-state"}).store.value == BucketAddress("acme-state")
     with pytest.raises(InputError, match="--state-prefix"):

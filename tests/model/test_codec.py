@@ -200,6 +200,15 @@ def test_what_a_run_intended_is_kept() -> None:
     assert codec.decode_run_file(data, key="run.json").intents == entries
 
 
+@pytest.mark.parametrize(("tags", "kept"), [({"team": "pay"}, {"team": "pay"}), ({}, None), (None, None)])
+def test_the_tags_of_a_stack_are_kept_where_there_are_any(
+    tags: dict[str, str] | None, kept: dict[str, str] | None
+) -> None:
+    data = codec.encode_record(StateRecord(StackName("s"), Region("r"), tags=tags))
+    assert codec.decode_record(data, key="k").tags == kept
+    assert (b'"tags"' in data) == bool(kept)
+
+
 def test_an_adopted_resource_is_kept_as_such() -> None:
     adopted = ResourceRecord(PhysicalId("q"), TypeName("T::T::T"), {}, adopted_as="")
     record = StateRecord(StackName("s"), Region("eu-west-1"), {LogicalId("Q"): adopted})

@@ -111,16 +111,16 @@ def test_an_engine_that_undoes_sees_the_journal_and_says_what_is_left_of_it() ->
     assert scene.actor(operation="rollback").run.run(Undoing(())).is_empty
 
 
-def test_a_segment_says_what_the_outputs_and_parameters_were_before_a_run_that_changed_them() -> None:
+def test_a_segment_says_what_outputs_parameters_and_tags_were_before_a_run_that_changed_them() -> None:
     scene = RunScene()
 
     def first(run: Run) -> WorkResult:
         create(run, "A")
-        run.save([SetStack(outputs={"Url": "one"}, parameters={"Stage": "dev"})])
+        run.save([SetStack(outputs={"Url": "one"}, parameters={"Stage": "dev"}, tags={"a": "b"})])
         return DONE
 
     def second(run: Run) -> WorkResult:
-        run.save([SetStack(outputs={"Url": "two"}, parameters={"Stage": "prod"})])
+        run.save([SetStack(outputs={"Url": "two"}, parameters={"Stage": "prod"}, tags={"c": "d"})])
         return WorkResult(Outcome.FAILED, ExitCode.PARTLY, done=(operation("A"),), settled=False)
 
     scene.play(ScriptedEngine(first, ["A"]))
@@ -129,6 +129,7 @@ def test_a_segment_says_what_the_outputs_and_parameters_were_before_a_run_that_c
     assert scene.journal.segments[-1].extra == {
         "previousOutputs": {"Url": "one"},
         "previousParameters": {"Stage": "dev"},
+        "previousTags": {"a": "b"},
     }
 
 

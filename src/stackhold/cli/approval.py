@@ -66,7 +66,9 @@ class DeployApproval(_Approval):
             raise Bug(f"a deploy planned {type(work).__name__}")
         plan = work.plan
         in_full = bool(plan.pending_deletes) or any(c.action not in _PLAIN_ACTIONS for c in plan.changes.values())
-        self._show(plan, work.record, in_full=in_full or plan.parameters_changed or bool(plan.warnings))
+        self._show(
+            plan, work.record, in_full=in_full or plan.parameters_changed or plan.tags_changed or bool(plan.warnings)
+        )
         losing = risky(plan)
         if not losing:
             return True

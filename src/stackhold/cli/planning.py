@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import click
+
 from stackhold.cli.parameters import load_parameters, parse_pairs
 from stackhold.cli.source import Source, find_source
 from stackhold.engines.cloudformation.engine import DeployEngine
@@ -41,11 +43,11 @@ def target(call: Invocation, wiring: Wiring, options: dict[str, object], *, depl
         named=_maybe(options["stack_name"]),
         cwd=cwd,
     )
-    tags = parse_pairs(_texts(options["tags"]), flag="--tag")
+    given = _tags(call, options)
     parameters = load_parameters(_texts(options["parameters_files"]), _texts(options["parameters"]), cwd=cwd)
     template = parse_template(source.file)
     region = _region(call, wiring, source)
-    tags, allow_replace = {**source.tags, **tags}, frozenset(LogicalId(each) for each in _texts(options["replace"]))
+    tags, allow_replace = {**source.tags, **(given or {})}, frozenset(map(LogicalId, _texts(options["replace"])))
     objection = objection_to(
         template, stack=source.stack, region=region, parameters=parameters, tags=tags, allow_replace=allow_replace
     )
@@ -60,7 +62,8 @@ def target(call: Invocation, wiring: Wiring, options: dict[str, object], *, depl
     engine = DeployEngine(
         template=template,
         parameters=parameters,
-        tags=tags,
+        tags=given,
+        app_tags=source.tags,
         aws=aws,
         url_suffix=wiring.session.dns_names(region)[1],
         options=deploy,
@@ -85,6 +88,16 @@ def settle_doubt(wanted: Target, wiring: Wiring, identity: RunIdentity) -> None:
     except StackholdError as error:
         raise wanted.doubt from error
     wanted.engine.plan(record, identity)
+
+
+def _tags(call: Invocation, options: dict[str, object]) -> dict[str, str] | None:
+    """The tags that are given, by flags or by the project's file; None keeps those of the last deploy."""
+    pairs = _texts(options["tags"])
+    if options["no_tags"]:
+        if pairs:
+            raise click.UsageError("--tag and --no-tags contradict each other; give one of them")
+        return {}
+    return parse_pairs(pairs, flag="--tag") if pairs else call.settings.tags
 
 
 def _region(call: Invocation, wiring: Wiring, source: Source) -> Region:

@@ -96,6 +96,8 @@ def plan_document(plan: Plan, *, stack: StackName, region: Region, record: State
             for pending in plan.pending_deletes
         ],
         "parameters": _parameter_changes(plan, record),
+        "tags": dict(plan.own_tags),
+        "tagsChanged": plan.tags_changed,
         "outputsChanged": plan.outputs_changed,
         "outputs": [{"name": each.path, **({} if is_secret(each.path) else _sides(each))} for each in outputs],
         "warnings": [*plan.warnings, *(text for change in plan.changes.values() for text in change.warnings)],
@@ -167,8 +169,17 @@ def _stack_lines(plan: Plan, record: StateRecord | None) -> list[str]:
         f"  parameter {change['name']}: {value_text(change['old'])} → {value_text(change['new'])}"
         for change in _parameter_changes(plan, record)
     ]
+    if plan.tags_changed:
+        before = dict(record.tags or {}) if record else {}
+        lines.append(f"  tags: {_tags_text(before)} → {_tags_text(plan.own_tags)}")
+    elif plan.keeps_tags:
+        lines.append(f"  tags kept from the last deploy: {_tags_text(plan.own_tags)}")
     lines += [f"  output {change_line(change)}" for change in _output_changes(plan, record)]
     return ["", *lines] if lines else []
+
+
+def _tags_text(tags: JsonMap) -> str:
+    return ", ".join(printable(f"{name}={value}") for name, value in tags.items()) or "(none)"
 
 
 def _output_changes(plan: Plan, record: StateRecord | None) -> list[PropertyChange]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FILE_NAME = "stackhold.toml"
+TAGS = "tags"
 DEFAULT_DEADLINE = Millis(3600 * SECOND)
 DEFAULT_GRACE = Millis(600 * SECOND)
 DEFAULT_LOCK_TTL = Millis(30 * MINUTE)
@@ -70,6 +71,8 @@ class Settings:
     lock_renew: Span
     stop_poll: Span
     allow_network_dir: bool
+    tags: dict[str, str] | None = None
+    """Of every resource, where no flag says otherwise; None where the file has no `[tags]`."""
 
 
 def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str], cwd: Path) -> Settings:
@@ -78,7 +81,10 @@ def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str]
     `flags` are texts by setting name; None or absent where the flag was not given.
     """
     path = find_file(cwd)
-    sources = _Sources(flags=flags, environ=environ, file=read_file(path) if path else {}, path=path)
+    content = read_file(path) if path else {}
+    tags = content.pop(TAGS, None)
+    file = {name: _file_text(path, name, value) for name, value in _known(path, content)} if path else {}
+    sources = _Sources(flags=flags, environ=environ, file=file, path=path)
     file_base = path.parent if path else cwd
 
     def store(text: str, source: str) -> StoreAddress:
@@ -106,6 +112,7 @@ def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str]
         lock_renew=renew,
         stop_poll=stop_poll,
         allow_network_dir=_truth(sources.find("allow_network_dir", lambda text, _: _parse_bool(text))),
+        tags=None if tags is None else _file_tags(path, tags),
     )
 
 
@@ -118,17 +125,16 @@ def find_file(cwd: Path) -> Path | None:
     return None
 
 
-def read_file(path: Path) -> Mapping[str, str]:
-    """The settings in a file, as texts by setting name; raises `InputError` naming file and key."""
+def read_file(path: Path) -> dict[str, Any]:
+    """What a file says; raises `InputError` naming it."""
     import tomllib
 
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not valid TOML: {error}") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    return {name: _file_text(path, name, value) for name, value in _known(path, content)}
 
 
 def flag_name(setting: str) -> str:
@@ -212,7 +218,7 @@ def _parse_bool(text: str) -> bool:
 def _known(path: Path, content: Mapping[str, Any]) -> list[tuple[str, Any]]:
     for name in content:
         if name.replace("-", "_") not in ENVIRONMENT:
-            known = ", ".join(sorted(ENVIRONMENT))
+            known = ", ".join(sorted([*ENVIRONMENT, f"[{TAGS}]"]))
             raise InputError(f"{path}: {name} is no setting; known are {known}")
     return [(name.replace("-", "_"), value) for name, value in content.items()]
 
@@ -223,3 +229,9 @@ def _file_text(path: Path, name: str, value: object) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise InputError(f"{path}: {name} must be text or a number")
+
+
+def _file_tags(path: Path | None, value: object) -> dict[str, str]:
+    if isinstance(value, dict) and all(isinstance(each, str) for each in value.values()):
+        return dict(value)
+    raise InputError(f"{path}: [{TAGS}] must be a table of texts")

@@ -28,7 +28,14 @@ def template_options(function: F) -> F:
             multiple=True,
             help="Parameters as JSON or YAML: {KEY: VALUE}, or a list of ParameterKey and ParameterValue.",
         ),
-        click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, help="A tag of every resource."),
+        click.option(
+            "--tag",
+            "tags",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="A tag of every resource; those given replace all of the last deploy's, none given keeps them.",
+        ),
+        click.option("--no-tags", is_flag=True, help="Give no tags, and keep none of the last deploy's."),
         click.option(
             "--replace",
             metavar="LOGICAL_ID",

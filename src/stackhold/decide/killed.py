@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackhold.model.codec import resource_document
-from stackhold.model.journal import PREVIOUS_OUTPUTS, PREVIOUS_PARAMETERS, JournalOperation, JournalSegment
+from stackhold.model.journal import (
+    PREVIOUS_OUTPUTS,
+    PREVIOUS_PARAMETERS,
+    PREVIOUS_TAGS,
+    JournalOperation,
+    JournalSegment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +56,8 @@ def former_stack(before: StateRecord | None, now: StateRecord | None) -> JsonMap
         former[PREVIOUS_OUTPUTS] = before.outputs
     if before.parameters is not None and before.parameters != now.parameters:
         former[PREVIOUS_PARAMETERS] = before.parameters
+    if (before.tags or {}) != (now.tags or {}):
+        former[PREVIOUS_TAGS] = before.tags or {}
     return former
 
 

@@ -95,6 +95,7 @@ def _set_stack(record: StateRecord, change: SetStack) -> StateRecord:
         parameters=record.parameters if change.parameters is None else change.parameters,
         stack_id=record.stack_id if change.stack_id is None else change.stack_id,
         lineage=record.lineage if change.lineage is None else change.lineage,
+        tags=record.tags if change.tags is None else (change.tags or None),
     )
 
 

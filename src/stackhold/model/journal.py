@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 JOURNAL_VERSION = 1
 PREVIOUS_OUTPUTS = "previousOutputs"
 PREVIOUS_PARAMETERS = "previousParameters"
-"""Fields of a segment, in `extra`: the stack's outputs and parameters before a run that changed them."""
+PREVIOUS_TAGS = "previousTags"
+"""Fields of a segment, in `extra`: the stack's outputs, parameters and tags before a run that changed them."""
 LEFTOVER = "leftover"
 """A field of a DELETE, in its `extra`: true when the deleted was the old one of a replacement, or had been left over
 by an earlier run, so that its logical id stood for another resource, or for none."""

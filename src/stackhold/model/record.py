@@ -78,6 +78,8 @@ class StateRecord:
     """The value of `AWS::StackId`, fixed at the first deploy."""
     parameters: JsonMap | None = None
     """The effective template parameters of the last deploy."""
+    tags: JsonMap | None = None
+    """The tags that the last deploy was told to give every resource; `None` when there were none."""
     pending_deletes: tuple[PendingDelete, ...] = ()
     extra: JsonMap = field(default_factory=dict)
 
@@ -128,6 +130,7 @@ class SetStack:
     parameters: JsonMap | None = None
     stack_id: str | None = None
     lineage: str | None = None
+    tags: JsonMap | None = None
 
 
 RecordChange = SetResource | DropResource | AddPendingDelete | DropPendingDelete | SetStack

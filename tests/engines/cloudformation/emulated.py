@@ -40,7 +40,7 @@ class Emulated:
     record: StateRecord | None = None
     options: DeployOptions = field(default_factory=DeployOptions)
     parameters: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] | None = field(default_factory=dict)
     replace: frozenset[LogicalId] = frozenset()
     runs: int = 0
 

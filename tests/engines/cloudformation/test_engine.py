@@ -127,6 +127,32 @@ def test_an_in_place_change_updates_one_resource(stack: Emulated) -> None:
 
 
 @pytest.mark.emulator
+def test_tags_are_kept_until_others_are_given(stack: Emulated) -> None:
+    template = "Resources:\n  Queue: {Type: AWS::SQS::Queue}\n"
+
+    def tags() -> dict[str, str]:
+        found = stack.client("sqs").list_queue_tags(QueueUrl=stack.physical("Queue")).get("Tags", {})
+        return {key: value for key, value in found.items() if not key.startswith("stackhold:")}
+
+    stack.tags = {"team": "pay", "cost": "7"}
+    stack.must_deploy(template)
+    assert stack.record is not None
+    assert stack.record.tags == tags() == {"team": "pay", "cost": "7"}
+    stack.tags = None
+    kept = stack.plan(template)
+    assert (kept.is_empty, kept.plan.keeps_tags) == (True, True)
+    stack.must_deploy(template.replace("Queue}", "Queue, Properties: {DelaySeconds: 1}}"))
+    assert stack.record.tags == tags() == {"team": "pay", "cost": "7"}
+    stack.tags = {"team": "core"}
+    stack.must_deploy(template)
+    assert stack.record.tags == tags() == {"team": "core"}
+    stack.tags = {}
+    stack.must_deploy(template)
+    assert not stack.record.tags
+    assert not tags()
+
+
+@pytest.mark.emulator
 def test_a_generated_name_that_the_template_comes_to_name_is_recorded_once(stack: Emulated) -> None:
     stack.must_deploy(SMALL)
     name = stack.physical("Queue").rpartition("/")[2]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from stackhold.decide.record import apply_changes, empty_record
@@ -60,17 +60,22 @@ class DeployEngine:
         *,
         template: Template,
         parameters: Mapping[str, str],
-        tags: Mapping[str, str],
+        tags: Mapping[str, str] | None,
         aws: Aws,
         url_suffix: str,
+        app_tags: Mapping[str, str] | None = None,
         options: DeployOptions = DEFAULT_OPTIONS,
         allow_replace: frozenset[LogicalId] = frozenset(),
         native: Native = handler_for,
     ) -> None:
-        """Asks for the account at once, beside whatever the caller does next."""
+        """Asks for the account at once, beside whatever the caller does next.
+
+        `tags` are for every resource, over those of the app; None keeps the last deploy's.
+        """
         self._template = template
         self._parameters = parameters
         self._tags = tags
+        self._app_tags = app_tags or {}
         self._aws = aws
         self._url_suffix = url_suffix
         self._options = options
@@ -116,16 +121,19 @@ class DeployEngine:
         )
 
     def _planned(self, desired: DesiredStack, record: StateRecord | None, identity: RunIdentity) -> Plan:
-        return plan_deploy(
+        kept = {name: str(value) for name, value in ((record.tags if record else None) or {}).items()}
+        own = kept if self._tags is None else dict(self._tags)
+        plan = plan_deploy(
             desired,
             record,
             needs=edges(desired),
             attribute=functools.partial(self._attribute, identity),
             native=self._native,
             allow_replace=self._allow_replace,
-            stack_tags=self._tags,
+            stack_tags={**self._app_tags, **own},
             is_gone=functools.partial(self._is_gone, identity),
         )
+        return replace(plan, own_tags=own, keeps_tags=bool(kept) and self._tags is None, tags_changed=own != kept)
 
     def _desired(self, record: StateRecord | None, identity: RunIdentity, account: str, stack_id: str) -> DesiredStack:
         inputs = Inputs(

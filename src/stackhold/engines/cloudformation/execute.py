@@ -102,7 +102,8 @@ class DeployExecution:
         record = self._facts.record
         lineage = record.lineage if record and record.lineage else self._bench.run.clock.nonce()
         parameters = dict(self._plan.parameters) if self._facts.is_first else None
-        self._bench.save(SetStack(lineage=lineage, stack_id=self._facts.stack_id, parameters=parameters))
+        tags = dict(self._plan.own_tags) if self._facts.is_first else None
+        self._bench.save(SetStack(lineage=lineage, stack_id=self._facts.stack_id, parameters=parameters, tags=tags))
 
     def _forward(self) -> tuple[Walked[LogicalId], Baseline]:
         changes = self._plan.changes
@@ -149,7 +150,7 @@ class DeployExecution:
         baseline.start_all()
         removed = remove_all(bench, removals, old_needs=plan.old_needs, crew=self._crew, demotes=True)
         baseline.finish(self._known, self._operations.attempts, bench.run.stopping)
-        bench.save(SetStack(outputs=self._outputs, parameters=dict(plan.parameters)))
+        bench.save(SetStack(outputs=self._outputs, parameters=dict(plan.parameters), tags=dict(plan.own_tags)))
         is_done = not removed.left
         return WorkResult(
             outcome=Outcome.SUCCEEDED if is_done else Outcome.FAILED,

@@ -116,6 +116,12 @@ class Plan:
     resolved: Mapping[LogicalId, Props] = field(default_factory=dict)
     """Desired properties as far as known while planning (with UNKNOWN in them)."""
     stack_tags: Mapping[str, str] = field(default_factory=dict)
+    """Those of every resource: the app's, and the deploy's own."""
+    own_tags: Mapping[str, str] = field(default_factory=dict)
+    """The deploy's own, given or kept from the last one; the record keeps them."""
+    keeps_tags: bool = False
+    """Whether they are the last deploy's, since none were given."""
+    tags_changed: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -124,5 +130,6 @@ class Plan:
             not self.pending_deletes
             and not self.outputs_changed
             and not self.parameters_changed
+            and not self.tags_changed
             and all(change.action is Action.KEEP for change in self.changes.values())
         )

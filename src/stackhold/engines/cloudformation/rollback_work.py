@@ -18,7 +18,7 @@ from stackhold.engines.cloudformation.way_back import WayBack
 from stackhold.errors import OutcomeUnknown
 from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
-from stackhold.model.journal import PREVIOUS_OUTPUTS, PREVIOUS_PARAMETERS
+from stackhold.model.journal import PREVIOUS_OUTPUTS, PREVIOUS_PARAMETERS, PREVIOUS_TAGS
 from stackhold.model.record import SetStack
 from stackhold.model.run import IntentState, Outcome
 from stackhold.ports.engine import WorkResult
@@ -161,15 +161,11 @@ class RollbackExecution:
         return "not everything was undone"
 
     def _restore_stack(self) -> None:
-        """Outputs and parameters as they were before the oldest run that changed them."""
+        """Outputs, parameters and tags as they were before the oldest run that changed them."""
         former: dict[str, Any] = {}
         for segment in reversed(self._plan.segments):
             former.update(segment.extra)
-        outputs, parameters = former.get(PREVIOUS_OUTPUTS), former.get(PREVIOUS_PARAMETERS)
-        if isinstance(outputs, dict) or isinstance(parameters, dict):
-            self._way_back.save(
-                SetStack(
-                    outputs=outputs if isinstance(outputs, dict) else None,
-                    parameters=parameters if isinstance(parameters, dict) else None,
-                )
-            )
+        found = [former.get(name) for name in (PREVIOUS_OUTPUTS, PREVIOUS_PARAMETERS, PREVIOUS_TAGS)]
+        outputs, parameters, tags = (each if isinstance(each, dict) else None for each in found)
+        if any(each is not None for each in (outputs, parameters, tags)):
+            self._way_back.save(SetStack(outputs=outputs, parameters=parameters, tags=tags))

@@ -47,6 +47,8 @@ def encode_record(record: StateRecord) -> bytes:
     for name, value in (("lineage", record.lineage), ("stackId", record.stack_id), ("parameters", record.parameters)):
         if value is not None:
             document[name] = value
+    if record.tags:
+        document["tags"] = record.tags
     if record.pending_deletes:
         document["pendingDeletes"] = [_pending_document(pending) for pending in record.pending_deletes]
     document.update(record.extra)
@@ -101,6 +103,7 @@ def _record(fields: Fields, version: int) -> StateRecord:
         lineage=fields.maybe_text("lineage"),
         stack_id=fields.maybe_text("stackId"),
         parameters=fields.maybe_map("parameters"),
+        tags=fields.maybe_map("tags") or None,
         pending_deletes=tuple(_pending(inner) for inner in fields.each("pendingDeletes", required=False)),
         extra=fields.rest(),
     )
