@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 
+from tests.model_protocol import machine
 from tests.model_protocol.mutations import MUTANTS, table, try_out
 from tests.model_protocol.trial import Trial, Violated
 
@@ -24,7 +25,10 @@ def main() -> int:
     parser.add_argument("--replay", type=int, help="play this one seed and tell its story")
     parser.add_argument("--mutants", action="store_true", help="leave out each rule in turn, on a copy")
     parser.add_argument("--only", default="", help="only mutants whose name has this in it")
+    parser.add_argument("--machine", type=int, metavar="EXAMPLES", help="let hypothesis play so many worlds instead")
     options = parser.parse_args()
+    if options.machine:
+        return play_machine(options.machine)
     if options.mutants:
         return try_mutants(options.only, steps=options.steps, seed=options.seed)
     carriers = Carriers()
@@ -46,6 +50,13 @@ def main() -> int:
     spent = time.monotonic() - began
     print(f"{steps} steps in {seed - options.seed} trials (seeds {options.seed} to {seed - 1}), 0 violations, ", end="")
     print(f"{spent:.0f} s, {steps / spent:.0f} steps/s")
+    return 0
+
+
+def play_machine(examples: int) -> int:
+    """Let hypothesis choose; it prints the story that it has shrunk when a promise is broken."""
+    machine.play(examples, is_repeatable=False)
+    print(f"hypothesis played {examples} worlds, 0 violations")
     return 0
 
 

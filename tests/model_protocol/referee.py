@@ -41,6 +41,8 @@ class Referee:
     cloud: Cloud
     store_skew: int = 0
     """How far the store's clock is ahead of true time."""
+    is_time_steady: bool = True
+    """False once the clock of a directory's machine was set: how long a late call may take is not known then."""
     violations: list[str] = field(default_factory=list)
     current: dict[str, Write] = field(default_factory=dict)
     excused: set[str] = field(default_factory=set)
@@ -132,6 +134,8 @@ class Referee:
 
     def settled(self) -> None:
         """Nobody is at work and nothing is on its way: everything that exists is known."""
+        if not self.is_time_steady:
+            return
         known = self.recorded | self.excused
         for intent in self.intents:
             known |= {str(intent[name]) for name in ("name", "physicalId") if name in intent}
@@ -153,7 +157,7 @@ class Referee:
     def ended(self, run: Writer) -> None:
         """A run ended by itself and warned of nothing: it left no lock that it could have seen."""
         is_there = run.lock_id is not None and self.lock is not None and self.lock.get("id") == run.lock_id
-        if is_there and not run.has_late_write:
+        if is_there and not run.has_late_lock:
             self.complain(f"{run.name} ended and left its lock behind")
 
     def _has_no_lock(self, run: Writer) -> str:
@@ -236,6 +240,8 @@ class Referee:
     def _is_open(self, intent: Document) -> str:
         """Why an intent must not be forgotten yet; empty when it may."""
         recorded = self.recorded
+        if not self.is_time_steady:
+            return ""
         if intent["kind"] == "create":
             name = intent["name"]
             if name in recorded or name in self.excused:

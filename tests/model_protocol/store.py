@@ -97,7 +97,8 @@ class Depot:
         """What is there."""
         found = self.inner.read(key)
         self.referee.read(writer, key)
-        writer.has_late_write = False
+        if key == self.referee.keys.lock:
+            writer.has_late_lock = False
         if isinstance(found, Absent):
             return Absent(self.now())
         return replace(found, modified=Instant(self.modified[key]), now=self.now())
@@ -129,7 +130,8 @@ class Depot:
         late = self.late.pop(index)
         with contextlib.suppress(StoreConflict):
             self.change(late, is_late=True)
-            late.writer.has_late_write = True
+            if late.key == self.referee.keys.lock:
+                late.writer.has_late_lock = True
 
 
 class ModelStore:

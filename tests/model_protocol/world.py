@@ -258,6 +258,7 @@ class World:
         """Somebody sets a host's wall clock."""
         self.steps += 1
         host.clock.wall_offset += ms
+        self.referee.is_time_steady = self.referee.is_time_steady and not self.setting.is_local
         self.tell(f"{host.name}'s wall clock moves by {ms} ms")
 
     def crash(self, writer: Writer) -> None:
@@ -340,8 +341,8 @@ class World:
 
     @property
     def is_troubled(self) -> bool:
-        """Whether something took part for which nothing is promised: another tool, or a sender that was frozen."""
-        return self.has_foreign or self.cloud.has_frozen
+        """Whether something took part that takes promises back: another tool, a frozen sender, a directory's clock."""
+        return self.has_foreign or self.cloud.has_frozen or not self.referee.is_time_steady
 
     def tell(self, text: str) -> None:
         """Keep a line of the story."""

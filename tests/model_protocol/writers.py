@@ -49,8 +49,8 @@ class Writer:
     """It has read that the lock is not its own any more."""
     has_seen_stop: bool = False
     """It has been told to begin nothing new."""
-    has_late_write: bool = False
-    """A late write of it has arrived since it last read."""
+    has_late_lock: bool = False
+    """A late write of its lock has arrived since it last read that."""
     is_alive: bool = True
     ending: str = ""
 
