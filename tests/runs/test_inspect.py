@@ -8,7 +8,7 @@ from tests.runs.lock_scene import OWNER, RUN, TTL, LockScene, keys
 from stackhold.adapters.files import DirectoryStore
 from stackhold.errors import InputError, RecordTooNew, RecordUnreadable
 from stackhold.model.ids import RunId, StackName
-from stackhold.runs.inspect import find_region, list_stacks, read_run, read_stack, run_ids
+from stackhold.runs.inspect import find_region, is_known, list_stacks, read_run, read_stack, run_ids
 from stackhold.testing.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -99,6 +99,13 @@ def test_the_region_is_found_when_only_one_has_the_stack(scene: LockScene) -> No
     scene.record(keys("orders", "us-east-1"))
     with pytest.raises(InputError, match="orders is recorded in eu-west-1, us-east-1"):
         find_region(scene.store, prefix="stackhold", stack=stack)
+
+
+def test_a_stack_of_which_only_a_run_file_is_left_is_known(scene: LockScene) -> None:
+    assert not is_known(scene.store, scene.keys)
+    scene.put(scene.keys.run_file, b"{}")
+    assert is_known(scene.store, scene.keys)
+    assert find_region(scene.store, prefix="stackhold", stack=scene.keys.stack) == scene.keys.region
 
 
 def test_runs_are_read_back_oldest_first(scene: LockScene) -> None:

@@ -16,7 +16,7 @@ from stackhold.model.codec import decode_lock, decode_record, decode_run_log
 from stackhold.model.ids import RunId
 from stackhold.ports.store import Stored
 from stackhold.runs.holder_process import pid_gone
-from stackhold.runs.layout import EVENTS, LOCK, RECORD, Keys, stacks, stacks_prefix
+from stackhold.runs.layout import EVENTS, LOCK, RECORD, RUN_FILE, Keys, stacks, stacks_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -184,8 +184,8 @@ def read_run(store: Store, keys: Keys, run_id: RunId) -> RunLog | None:
 
 
 def is_known(store: Store, keys: Keys) -> bool:
-    """Whether a stack has a record or a lock."""
-    return any(isinstance(store.read(key), Stored) for key in (keys.record, keys.lock))
+    """Whether a stack has a record, a lock, or the run file of a run that did not settle."""
+    return any(isinstance(store.read(key), Stored) for key in (keys.record, keys.lock, keys.run_file))
 
 
 def no_such_stack(stack: StackName, region: Region | None, url: str) -> InputError:
@@ -202,4 +202,4 @@ def _by_name(keys: Keys) -> tuple[str, str]:
 
 
 def _is_known(names: Iterable[str]) -> bool:
-    return any(name in (RECORD, LOCK) or name.startswith(EVENTS) for name in names)
+    return any(name in (RECORD, LOCK, RUN_FILE) or name.startswith(EVENTS) for name in names)
