@@ -84,9 +84,12 @@ class Cloud:
                 pass
         return found is not None
 
-    def is_flying(self, name: str, verb: Verb) -> bool:
+    def is_flying(self, name: str, verb: Verb, *, now: int) -> bool:
         """Whether such a call may still land, and something is promised for it."""
-        return any(_is_promised(call) and (call.name, call.verb) == (name, verb) for call in self.flying)
+        return any(
+            _is_promised(call) and (call.name, call.verb) == (name, verb) and now - call.started_at <= call.latest_ms
+            for call in self.flying
+        )
 
 
 def _is_promised(call: Call) -> bool:

@@ -100,7 +100,7 @@ class Referee:
         elif key == self.keys.record:
             self._record(writer, before, after)
         elif key == self.keys.run_file:
-            self._run_file(writer, before, after, knew=knew)
+            self._run_file(writer, before, after, now=now, knew=knew)
         if before is not None and before.no not in writer.seen and writer.role is Role.RUN:
             self.complain(f"{writer.name} replaced a version of {key} that it had not read")
         if after is None:
@@ -227,17 +227,17 @@ class Referee:
             self.complain(f"{writer.name} stamped generation {made.get('generation')} over {was.get('generation')}")
         writer.has_stamped = True
 
-    def _run_file(self, writer: Writer, before: Write | None, after: Write | None, *, knew: bool) -> None:
+    def _run_file(self, writer: Writer, before: Write | None, after: Write | None, *, now: int, knew: bool) -> None:
         if knew:
             self.complain(f"{writer.name} wrote the run file although it knew that its lock was lost")
         if after is not None:
             writer.has_listed = True
         kept = [] if after is None else [identity(intent) for intent in after.document["intents"]]
         for intent in [] if before is None else before.document["intents"]:
-            if identity(intent) not in kept and (why := self._is_open(intent)):
+            if identity(intent) not in kept and (why := self._is_open(intent, now=now)):
                 self.complain(f"{writer.name} dropped an intent of {intent['runId']}: {why}")
 
-    def _is_open(self, intent: Document) -> str:
+    def _is_open(self, intent: Document, *, now: int) -> str:
         """Why an intent must not be forgotten yet; empty when it may."""
         recorded = self.recorded
         if not self.is_time_steady:
@@ -249,12 +249,16 @@ class Referee:
             thing = self.cloud.things.get(name)
             if thing is not None and thing.is_promised:
                 return f"{name} exists and is in no record"
-            return f"{name} may still be created" if self.cloud.is_flying(name, Verb.CREATE) else ""
+            return f"{name} may still be created" if self.cloud.is_flying(name, Verb.CREATE, now=now) else ""
         name = intent["physicalId"]
         if intent["kind"] == "delete" and name in recorded - self.relisted:
             if name in self.cloud.gone - self.cloud.gone_abroad:
                 return f"{name} is gone and still recorded"
-            return f"{name} may still be deleted and is recorded" if self.cloud.is_flying(name, Verb.DELETE) else ""
+            return (
+                f"{name} may still be deleted and is recorded"
+                if self.cloud.is_flying(name, Verb.DELETE, now=now)
+                else ""
+            )
         return ""
 
 

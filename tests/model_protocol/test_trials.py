@@ -11,6 +11,7 @@ from stackhold.testing.turns import Carriers
 SEEDS = 60
 
 
+@pytest.mark.slow
 def test_no_trial_breaks_a_promise() -> None:
     carriers = Carriers()
     steps = sum(Trial(seed, carriers).run() for seed in range(1, SEEDS + 1))
