@@ -57,6 +57,18 @@ def test_what_is_in_flight_is_shown_oldest_first_with_its_age() -> None:
     ]
 
 
+def test_a_long_wait_is_a_line_in_a_log_and_a_note_in_the_view() -> None:
+    role = {"type": "AWS::IAM::Role", "operation": "delete"}
+    said = "iam:DeleteRole: still in use (DeleteConflict)"
+    waiting = event(EventKind.OPERATION_WAITING, 12, "Role", said, code="DeleteConflict", **role)
+    assert event_line(waiting) == f"08:00:12Z  delete   Role  AWS::IAM::Role  waiting  {said}"
+    assert event_line(event(EventKind.OPERATION_WAITING, 12, None, said)) == f"08:00:12Z  waiting: {said}"
+    shown = view()
+    shown.apply(event(EventKind.OPERATION_STARTED, 0, "Role", **role))
+    shown.apply(waiting)
+    assert shown.lines(at(13))[-1] == f"  delete   Role  AWS::IAM::Role  13 s (waiting: {said})"
+
+
 def test_a_long_list_is_cut_and_says_so() -> None:
     shown = view()
     for number in range(9):

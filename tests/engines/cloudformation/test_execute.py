@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engines.cloudformation.stage import Stage, ThingHandler, pending
+from tests.engines.cloudformation.stage import THING, Stage, ThingHandler, pending
 
 from stackhold.engines.cloudformation.bench import DeployOptions
 from stackhold.engines.cloudformation.values import AttrOf, RefTo
@@ -400,3 +400,22 @@ def test_the_summary_has_every_resource_and_names_only_real_failures() -> None:
     failures = summary["failures"]
     assert isinstance(failures, list)
     assert [each["logicalId"] for each in failures] == ["C"]
+
+
+def test_a_delete_that_is_waited_for_says_so() -> None:
+    stage = Stage().has(A={"Name": "a"})
+    stage.cloud.refuse("DeleteThing", "a", code="DependencyViolation", times=8)
+    assert stage.destroy().outcome is Outcome.SUCCEEDED
+    (told,) = [event for event in stage.run.events if event.kind is EventKind.OPERATION_WAITING]
+    assert (told.logical_id, told.message) == ("A", "fake:DeleteThing: still in use (DependencyViolation)")
+    assert told.data == {"code": "DependencyViolation", "type": THING, "operation": "delete"}
+
+
+def test_an_update_of_what_is_gone_says_so_and_how_to_have_it_made_anew() -> None:
+    stage = Stage().has(A={"Name": "a", "Value": 1})
+    del stage.cloud.things["a"]
+    result = stage.deploy(A={"Name": "a", "Value": 2})
+    assert result.outcome is Outcome.FAILED
+    assert result.error == (
+        f"A: {THING} a is recorded and gone from the cloud (NotFound). Deploy with --replace A to have it made anew."
+    )
