@@ -234,9 +234,18 @@ class _Case:
         return {resource.physical_id: resource for resource in items}
 
     def _there_again(self, blank: Undoing, deleted: JournalOperation, now: ResourceRecord) -> Undoing:
-        """It was deleted and is recorded: made anew already, most often under another id."""
+        """It was deleted and is recorded: made anew already, most often under another id.
+
+        One that was only found again, after a rollback that did not end, may lack what comes after its create.
+        """
         before = _former(deleted) if deleted.previous is not None else None
-        return replace(blank, before=before) if before and before.physical_id != now.physical_id else blank
+        if before is None or (before.physical_id == now.physical_id and not now.is_adopted):
+            return blank
+        return (
+            self._in_place(replace(blank, before=before), before, now)
+            if now.is_adopted
+            else replace(blank, before=before)
+        )
 
     def _is_proven(self, entry: Entry) -> bool:
         """Whether it was done: the journal says so, or the record shows it."""
@@ -291,7 +300,7 @@ class _Case:
         doubt = blank.doubt.operation.change_type if blank.doubt else None
         if doubt in MAKING:
             return replace(blank, way=Way.LOOK_FOR)
-        if now.properties == before.properties and doubt is None:
+        if now.properties == before.properties and doubt is None and not now.is_adopted:
             return blank
         return replace(blank, way=Way.RESTORE, changes=self._changes(now, before))
 

@@ -11,8 +11,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from stackhold.engines.cloudformation import undo
+from stackhold.engines.cloudformation.bench import route_of
 from stackhold.engines.cloudformation.moved import Moves
 from stackhold.engines.cloudformation.names import ownership_tags, physical_name
+from stackhold.engines.cloudformation.plan import Route
 from stackhold.engines.cloudformation.resources.handler import Lost
 from stackhold.engines.cloudformation.rollback_plan import MAKING, Way
 from stackhold.errors import Bug, ResourceFailed
@@ -145,18 +147,24 @@ class WayBack:
                 return self._create(undoing, before, trace)
             old = dict(undoing.doubt.operation.properties or seen.properties)
         if undoing.doubt is not None or old != target.properties:
-            undo.restore(
-                self._bench,
-                undoing.logical_id,
-                target,
-                handler=self._bench.handler(now),
-                physical_id=now.physical_id,
-                old=old,
-                trace=trace,
-            )
+            self._bring(undoing, now, target, old, trace)
+        if now.is_adopted and route_of(now) is not Route.CLOUD_CONTROL:
+            self._bring(undoing, now, target, {}, trace)
         self.save(SetResource(undoing.logical_id, target))
         self._remove(undoing, trace, is_living=False)
         return ""
+
+    def _bring(self, undoing: Undoing, there: ResourceRecord, target: ResourceRecord, old: Props, trace: Trace) -> None:
+        """Bring one that is there from `old`, or from just made, to what it was."""
+        undo.restore(
+            self._bench,
+            undoing.logical_id,
+            target,
+            handler=self._bench.handler(there),
+            physical_id=there.physical_id,
+            old=old,
+            trace=trace,
+        )
 
     def _put_back(self, undoing: Undoing, trace: Trace) -> str:
         there = undoing.there
@@ -184,15 +192,7 @@ class WayBack:
         deleted."""
         before = self._former(undoing)
         if there.properties != before.properties:
-            undo.restore(
-                self._bench,
-                undoing.logical_id,
-                before,
-                handler=self._bench.handler(there),
-                physical_id=there.physical_id,
-                old=dict(there.properties),
-                trace=trace,
-            )
+            self._bring(undoing, there, before, dict(there.properties), trace)
         self.save(
             SetResource(undoing.logical_id, before),
             DropPendingDelete(undoing.logical_id, before.physical_id),
