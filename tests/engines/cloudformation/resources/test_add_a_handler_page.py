@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stackhold.engines.cloudformation.resources.handler import Handler
+from stackhold.engines.cloudformation.resources.handler import Handler, Lost
+from stackhold.model.ids import LogicalId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +50,11 @@ def test_the_handler_on_the_page_makes_reads_changes_and_deletes(world: World, s
     assert seen.properties == changed
     assert seen.attributes == made.attributes
 
+    lost = Lost(LogicalId("Thing"), "shop", is_own_name=False, tags=world.want(declared, name="shop").tags, place={})
+    assert shown.find(world.context, lost) == made.physical_id
+    assert shown.find(world.context, dataclasses.replace(lost, tags={"stackhold:run": "another"})) is None
+
     shown.delete(world.context, made.physical_id, changed)
+    assert shown.find(world.context, lost) is None
     assert shown.read(world.context, made.physical_id, changed) is None
     shown.delete(world.context, made.physical_id, changed)
