@@ -3,9 +3,14 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 4
 
-.PHONY: setup demo test check bench faults pins schemas docs
+.DEFAULT_GOAL := help
 
-setup: .venv/.ready
+.PHONY: help setup demo test check bench faults pins schemas docs
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: .venv/.ready  ## a virtual environment in .venv, with everything that the other targets need
 
 .venv/.ready: requirements/dev.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stackhold needs Python 3.11 or newer; name one with PYTHON=")'

@@ -78,7 +78,7 @@ def slow_network(target: str) -> Iterator[str]:
     """The emulator behind a proxy that delays each request."""
     port = emulators.free_port()
     command = [sys.executable, "-m", "stackhold.testing.proxy", "--target", target, "--port", str(port)]
-    process = subprocess.Popen([*command, "--delay-ms", str(SLOW_MS)])
+    process = subprocess.Popen([*command, "--delay-ms", str(SLOW_MS)], stdout=subprocess.DEVNULL)
     try:
         yield f"http://127.0.0.1:{port}"
     finally:

@@ -212,6 +212,8 @@ def test_a_second_signal_calls_what_was_set_for_it() -> None:
     actor.run.run(ScriptedEngine(script, ["A"]))
     assert released == [True]
     assert scene.lock is None
+    assert not [event for event in actor.reporter.events if "lock is lost" in event.message]
+    assert not [event for event in actor.reporter.events if "lock was lost" in event.message]
 
 
 def test_a_stop_before_the_stamp_changes_nothing() -> None:

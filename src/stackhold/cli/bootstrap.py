@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stackhold.cli.options import invocation, store_options
+from stackhold.cli.options import bucket_options, invocation
 from stackhold.cli.store_address import BucketAddress
 from stackhold.cli.wiring import Wiring
 from stackhold.errors import InputError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@store_options
+@bucket_options
 @click.pass_obj
 def bootstrap(surroundings: Surroundings, /, **options: object) -> None:
     """Create the bucket that --state names, by default stackhold-state-ACCOUNT-REGION.

@@ -78,8 +78,17 @@ def _stacked(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 
 def store_options(function: F) -> F:
     """Which store, region and account; and `--json`."""
+    return _store_options(function, state="Store: file:DIR or s3://BUCKET. [default: file:.stackhold]")
+
+
+def bucket_options(function: F) -> F:
+    """The same where the store is a bucket to be made."""
+    return _store_options(function, state="Bucket: s3://BUCKET. [default: s3://stackhold-state-ACCOUNT-REGION]")
+
+
+def _store_options(function: F, *, state: str) -> F:
     return _stacked(
-        click.option("--state", metavar="STORE", help="Store: file:DIR or s3://BUCKET. [default: file:.stackhold]"),
+        click.option("--state", metavar="STORE", help=state),
         click.option("--state-prefix", metavar="PREFIX", help="First part of every key. [default: stackhold]"),
         click.option("--region", metavar="REGION", help="Region of the stack."),
         click.option("--stack-region", metavar="REGION", help="The same as --region.", hidden=True),
@@ -102,7 +111,8 @@ def locking_options(function: F) -> F:
         click.option(
             "--lock-timeout",
             type=span,
-            help="How long to wait for a held lock, 0 not at all. [default: the command's own few tries]",
+            help="How long to wait for a held lock, 0 not at all. [default: deploy and rollback try three more times, "
+            "2 s apart; others do not wait]",
         ),
         click.option("--grace", type=span, help="Time between a first signal and the last save. [default: 10m]"),
         click.option("--lock-ttl", type=span, help="How long a holder may be silent. [default: 30m]"),

@@ -116,7 +116,7 @@ def report_document(report: RunReport, *, plan: JsonMap | None) -> JsonMap:
         "failures": summary.get("failures", []),
         "outputs": dict(record.outputs) if record is not None else {},
         "serial": record.serial if record is not None else None,
-        "generation": report.generation,
+        "generation": report.generation or (record.generation if record is not None else None),
         "warnings": list(report.warnings),
     }
     if report.cause is not None:

@@ -209,6 +209,8 @@ class Closing:
                 return f"the deadline ({words(deadline.ms)}{source}) passed"
             case StopCause.LOCK_LOST if self._holder:
                 return f"the lock was lost; {self._holder} holds it now"
+            case StopCause.LOCK_LOST if self._is_given_up:
+                return "left at once"
             case StopCause.LOCK_LOST:
                 successor = self._successor()
                 return "the lock was lost; nobody holds it now" + (f"; {successor} ran since" if successor else "")
@@ -255,6 +257,11 @@ class Closing:
                 parts.store, parts.keys, run_id=parts.identity.run_id, generation=parts.lock.generation
             )
         return self._came_after
+
+    @property
+    def _is_given_up(self) -> bool:
+        fence = self._parts.control.fence
+        return fence is not None and fence.is_given_up
 
     @property
     def _is_lost(self) -> bool:

@@ -25,6 +25,8 @@ class LockFence:
         self._is_lost = False
         self._is_doubted = False
         self._holder = ""
+        self.is_given_up = False
+        """Whether its loss is our own doing, which needs no telling."""
         self._guard = threading.Lock()
 
     def confirm(self, sent_at: BootInstant) -> None:
@@ -37,6 +39,11 @@ class LockFence:
         with self._guard:
             self._is_lost = True
             self._holder = self._holder or holder
+
+    def give_up(self) -> None:
+        """We let go of the lock ourselves, before the run has ended."""
+        self.is_given_up = True
+        self.lose("")
 
     def doubt(self) -> None:
         """Nobody could tell whether the lock is still ours."""

@@ -132,7 +132,7 @@ class GuardedRun:
         """
         fence = self._parts.control.fence
         if fence is not None:
-            fence.lose("")
+            fence.give_up()
 
         def release() -> bool:
             with contextlib.suppress(StoreError):

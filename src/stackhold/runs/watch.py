@@ -69,7 +69,10 @@ class Watch:
             if stop is None or stop.cause is self._announced:
                 return
             self._announced = stop.cause
-        holder = self._parts.control.fence.holder if self._parts.control.fence is not None else ""
+        fence = self._parts.control.fence
+        if fence is not None and fence.is_given_up:
+            return
+        holder = fence.holder if fence is not None else ""
         words = _WORDS[stop.cause]
         if stop.cause is StopCause.LOCK_LOST:
             words += f" to {holder}" if holder else "; nobody holds it now"
