@@ -10,8 +10,8 @@ import pytest
 from stackhold.adapters.aws import AwsSession
 from stackhold.engines.cloudformation.patience import PatientAws, Trace
 from stackhold.engines.cloudformation.resources.cloud_control import CloudControl
-from stackhold.engines.cloudformation.resources.handler import Context, Want
-from stackhold.errors import AwsError, StoodDown
+from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
+from stackhold.errors import AwsError, ResourceFailed, StoodDown
 from stackhold.model.ids import LogicalId, PhysicalId, Region, StackName, TypeName
 from stackhold.testing.cloud_control_server import CloudControlServer, ServedType, cloud_control_server
 from stackhold.testing.emulators import CREDENTIALS
@@ -396,3 +396,44 @@ def test_a_handler_knows_its_types_properties_and_what_holds_data() -> None:
     assert {"Name", "ShardCount", "Tags"} <= stream.properties
     assert not CloudControl(FILTER).is_stateful
     assert stream.ref(PhysicalId("s"), {}, {}) == "s"
+
+
+def lost(**changes: Any) -> Lost:
+    plain = Lost(LogicalId("Thing"), "", is_own_name=False, tags=OWNERSHIP, place={})
+    return replace(plain, **changes)
+
+
+def test_a_lost_create_is_found_by_the_identifier_that_the_template_names_and_our_tags(scene: Scene) -> None:
+    handler = CloudControl(STREAM)
+    place = handler.place({"Name": "orders", "ShardCount": 1})
+    assert place == {"Name": "orders"}
+    assert handler.find(scene.context, lost(place=place)) is None
+    handler.create(scene.context, want({"Name": "orders", "ShardCount": 1}))
+    assert handler.find(scene.context, lost(place=place)) == "orders"
+    assert handler.find(scene.context, lost(place=place, known=frozenset({PhysicalId("orders")}))) is None
+    assert handler.find(scene.context, lost(place=place, tags={"stackhold:run": "another"})) is None
+
+
+def test_one_that_aws_names_is_found_among_all_of_its_type_by_our_tags(scene: Scene) -> None:
+    handler = CloudControl(SECRET)
+    handler.create(scene.context, want({"Name": "theirs"}, tags={"stackhold:run": "another"}, token="1" * 32))
+    made = handler.create(scene.context, want({"Name": "ours"}))
+    assert handler.find(scene.context, lost()) == made.physical_id
+    assert handler.find(scene.context, lost(known=frozenset({made.physical_id}))) is None
+    assert "CreateResource" not in scene.operations()[-4:]
+
+
+def test_one_without_tags_is_ours_only_as_a_part_of_another_resource_of_the_stack(scene: Scene) -> None:
+    handler = CloudControl(FILTER)
+    properties = {"LogGroupName": "web", "FilterName": "errors", "FilterPattern": ""}
+    handler.create(scene.context, want(properties))
+    place = handler.place(properties)
+    assert handler.find(scene.context, lost(place=place, stack=frozenset({"web"}))) == "web|errors"
+    with pytest.raises(ResourceFailed, match="could be anybody's"):
+        handler.find(scene.context, lost(place=place))
+
+
+def test_a_type_that_cannot_be_listed_says_that_nothing_can_tell(scene: Scene) -> None:
+    scene.server.model.refuse_next("ListResources", "UnsupportedActionException", "cannot list")
+    with pytest.raises(ResourceFailed, match="cannot list"):
+        CloudControl(SECRET).find(scene.context, lost())

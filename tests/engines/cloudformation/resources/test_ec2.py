@@ -12,9 +12,9 @@ from tests.engines.cloudformation.resources.scripted import scripted, wanted
 from stackhold.engines.cloudformation.resources.ec2_gateways import Eip, NatGateway, VpcEndpoint
 from stackhold.engines.cloudformation.resources.ec2_network import InternetGateway, Subnet, Vpc, VpcGatewayAttachment
 from stackhold.engines.cloudformation.resources.ec2_routing import Route, RouteTable, SubnetRouteTableAssociation
-from stackhold.engines.cloudformation.resources.handler import Settle
+from stackhold.engines.cloudformation.resources.handler import Lost, Settle
 from stackhold.errors import AwsError, ResourceFailed
-from stackhold.model.ids import PhysicalId
+from stackhold.model.ids import LogicalId, PhysicalId
 from stackhold.testing.scripted_aws import ScriptedAws, refused
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_a_create_without_name_or_token_is_never_sent_twice(
     assert "stackhold:logical-id" in there
 
 
-@pytest.mark.parametrize(
+WITH_TOKEN = pytest.mark.parametrize(
     ("handler", "operation", "member"),
     [
         (NatGateway(), "CreateNatGateway", {"NatGateway": {"NatGatewayId": "nat-1", "State": "pending"}}),
@@ -88,6 +88,41 @@ def test_a_create_without_name_or_token_is_never_sent_twice(
         (VpcEndpoint(), "CreateVpcEndpoint", {"VpcEndpoint": {"VpcEndpointId": "vpce-1", "State": "Pending"}}),
     ],
 )
+
+
+@WITH_TOKEN
+def test_a_token_that_was_sent_with_another_request_is_given_up(
+    handler: Handler, operation: str, member: dict[str, Any]
+) -> None:
+    aws = ScriptedAws({operation: [refused(operation, "IdempotentParameterMismatch"), member]})
+    want = wanted({"VpcId": "vpc-1", "SubnetId": "subnet-1"})
+    handler.create(scripted(aws), want)
+    first, second = (sent["ClientToken"] for sent in aws.asked(operation))
+    assert first == want.token
+    assert second != first
+    assert len(second) == len(first)
+
+
+@pytest.mark.parametrize(
+    ("handler", "operation", "member", "key", "state"),
+    [
+        (NatGateway(), "DescribeNatGateways", "NatGateways", "NatGatewayId", "deleted"),
+        (NatGateway(), "DescribeNatGateways", "NatGateways", "NatGatewayId", "failed"),
+        (VpcEndpoint(), "DescribeVpcEndpoints", "VpcEndpoints", "VpcEndpointId", "Deleting"),
+    ],
+)
+def test_what_is_deleted_and_still_listed_with_our_tags_is_not_there(
+    handler: Handler, operation: str, member: str, key: str, state: str
+) -> None:
+    tags = {"stackhold:run": "run-1", "stackhold:logical-id": "Thing"}
+    listed = [{"Key": name, "Value": value} for name, value in tags.items()]
+    items = [{key: "old", "State": state, "Tags": listed}, {key: "new", "State": "available", "Tags": listed}]
+    lost = Lost(LogicalId("Thing"), "", is_own_name=False, tags=tags, place={"VpcId": "vpc-1"})
+    assert handler.find(scripted(ScriptedAws({operation: [{member: items}]})), lost) == "new"
+    assert handler.find(scripted(ScriptedAws({operation: [{member: items[:1]}]})), lost) is None
+
+
+@WITH_TOKEN
 def test_a_create_with_a_token_carries_ours(handler: Handler, operation: str, member: dict[str, Any]) -> None:
     aws = ScriptedAws({operation: [member]})
     want = wanted({"VpcId": "vpc-1", "SubnetId": "subnet-1"})

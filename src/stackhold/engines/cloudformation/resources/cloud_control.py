@@ -140,7 +140,8 @@ class CloudControl(Handler):
                 raise
 
     def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
-        """By the identifier, where the template names all of it; else among all of the type, by our tags."""
+        """By the identifier, where the template names all of it; else among all of the type, by our tags. One without
+        tags is ours when it belongs to another resource of the stack."""
         parts = [str(lost.place[name]) for name in self.where if isinstance(lost.place.get(name), str)]
         if parts and len(parts) == len(self.where):
             identifier = PhysicalId("|".join(parts))
@@ -165,6 +166,8 @@ class CloudControl(Handler):
         model = self._look(ctx, identifier)
         if model is None:
             return False
+        if self._shape is None and any(value in lost.stack for value in lost.place.values() if isinstance(value, str)):
+            return True
         if self._shape is None:
             raise ResourceFailed(f"{self.type} {identifier} exists, takes no tags, and could be anybody's")
         return tags.are_ours(model.get(self._shape.property), lost)
