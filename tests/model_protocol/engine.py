@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from stackhold.ports.threads import Threads
 
 _LOOKS = 3
-_FOLLOWING = 4
+_FOLLOWING = 8
 _WORKERS = 2
 
 

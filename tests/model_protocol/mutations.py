@@ -254,23 +254,6 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "reads the run file before its stamp",
-        "On a takeover, or when a run.json was left over, the stamp comes first and run.json is read after it",
-        (
-            Edit(
-                "runs/recovery.py",
-                "        stamped = self.beginning.stamp_first(base)\n",
-                "        there = parts.store.read(parts.keys.run_file)\n"
-                "        stamped = self.beginning.stamp_first(base)\n",
-            ),
-            Edit(
-                "runs/recovery.py",
-                "        parts.run_file.found(parts.store.read(parts.keys.run_file))\n",
-                "        parts.run_file.found(there)\n",
-            ),
-        ),
-    ),
-    Mutant(
         "takes a lock over by deleting it",
         "Takes over by compare-and-swap, never delete-then-create",
         (

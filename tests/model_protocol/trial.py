@@ -20,6 +20,8 @@ from stackhold.model.instant import HOUR, MINUTE, SECOND
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.model_protocol.writers import Host
+
     from stackhold.ports.store import Store
     from stackhold.testing.turns import Carriers, Player
 
@@ -55,6 +57,7 @@ class Trial:
     world: World = field(init=False)
     fault_rate: float = field(init=False)
     slow_rate: float = field(init=False)
+    slow_calls: float = field(init=False)
     is_siege: bool = field(init=False)
     """Whether holders at long work are cut off or frozen for about a ttl, while others wait for their lock."""
     _odds: list[tuple[Callable[[], None], float]] = field(init=False)
@@ -72,7 +75,8 @@ class Trial:
             pace_ms=3 * MINUTE if self.is_siege else dice.choice((SECOND, 20 * SECOND, 3 * MINUTE)),
         )
         self.fault_rate = dice.choice((0.0, 0.03, 0.1))
-        self.slow_rate = 0.3 if self.is_siege else dice.choice((0.0, 0.02, 0.08))
+        self.slow_rate = 0.03 if self.is_siege else dice.choice((0.0, 0.02, 0.08))
+        self.slow_calls = 0.6 if self.is_siege else self.slow_rate
         freeze_rate = dice.choice((0.0, 0.0, 0.05))
         self.world = World(
             setting,
@@ -89,7 +93,7 @@ class Trial:
         """Play it all; the steps taken. Raises `Violated`."""
         try:
             self._begin_run()
-            while self.world.steps < self.wild_steps:
+            while self.world.steps < self.wild_steps * (1 + self.is_siege):
                 self._move()
             self._calm_down()
             return self.world.steps
@@ -101,7 +105,7 @@ class Trial:
         dice = self.dice
 
         def sometimes(rate: float) -> float:
-            return rate * dice.choice((0, 1, 1, 3))
+            return rate * dice.choice((0, 1, 1, 3)) * (0.2 if self.is_siege else 1)
 
         return [
             (self._pass_time, 0.03),
@@ -112,7 +116,7 @@ class Trial:
             (self._force_unlock, sometimes(0.002)),
             (self._cancel, sometimes(0.001)),
             (self._foreign, dice.choice((0, 0, 0.004)) * (not self.world.setting.is_local)),
-            (self._besiege, 0.003 if self.is_siege else 0),
+            (self._besiege, 0.006 if self.is_siege else 0),
             (self._land, 0.02),
             (self._land_call, 0.03),
             (self._edit, dice.choice((0, 0, 0.003))),
@@ -199,7 +203,8 @@ class Trial:
         dice = self.dice
         if dice.random() < 0.15:
             return Desired({}, self.world.setting.pace_ms)
-        names = dice.sample([f"R{index}" for index in range(6)], dice.randrange(1, 6))
+        fewest = 4 if self.is_siege else 1
+        names = dice.sample([f"R{index}" for index in range(6)], dice.randrange(fewest, 7))
         return Desired({name: dice.randrange(3) for name in sorted(names)}, self.world.setting.pace_ms)
 
     def _crash(self) -> None:
@@ -215,30 +220,48 @@ class Trial:
         self.world.cut_off(hosts if self.dice.random() < 0.3 else [self.dice.choice(hosts)], self._long())
 
     def _besiege(self) -> None:
-        world, dice, ttl = self.world, self.dice, self.world.setting.ttl_ms
+        world = self.world
         lock = world.referee.lock
         holders = [run for run in world.runs if run.has_listed and lock is not None and lock.get("id") == run.lock_id]
-        others = [host for host in world.hosts if holders and host is not holders[0].host]
-        if not others:
-            return
-        span = dice.randrange(ttl * 4 // 5, ttl * 5 // 4)
-        if dice.random() < 0.5:
-            world.freeze(holders[0].host, span)
+        if holders:
+            self._strike(holders[0].host)
+
+    def _strike(self, host: Host) -> None:
+        """A holder's host loses the store, or stands still, while somebody else waits for the lock."""
+        world, dice, ttl = self.world, self.dice, self.world.setting.ttl_ms
+        span = dice.randrange(ttl * 4 // 5, ttl * 3 // 2)
+        if dice.random() < 0.3:
+            world.freeze(host, span)
         else:
-            world.cut_off([holders[0].host], span)
-        if len(world.runs) < 3:
+            world.cut_off([host], span)
+        others = [other for other in world.hosts if other is not host]
+        if len(world.runs) < 3 and others:
             world.begin_run(dice.choice(others), self._desired(), wait_ms=5 * MINUTE, deadline_ms=HOUR)
 
     def _long(self) -> int:
         ttl = self.world.setting.ttl_ms
         return self.dice.choice((self.dice.randrange(1, ttl // 4), self.dice.randrange(ttl * 3 // 4, ttl * 5 // 4)))
 
-    def _delay(self) -> int:
-        """Most requests take no time; some a while, a few very long."""
-        at, ttl = self.dice.random(), self.world.setting.ttl_ms
-        if at >= self.slow_rate:
+    def _delay(self, request: Request | CloudRequest) -> int:
+        """Most requests take no time; some a while, a few very long. In a siege calls are slow, the store is not."""
+        dice, ttl = self.dice, self.world.setting.ttl_ms
+        if self.is_siege and self.slow_calls and isinstance(request, Request) and self._is_renewed_by(request):
+            if dice.random() < 0.1:
+                self._strike(request.writer.host)
+                return dice.randrange(ttl // 6, ttl // 3)
             return 0
-        return self.dice.randrange(ttl // 3 if at < self.slow_rate / 6 else ttl // 7)
+        is_call, at = isinstance(request, CloudRequest), dice.random()
+        rate = self.slow_calls if is_call else self.slow_rate
+        if at >= rate:
+            return 0
+        if is_call and self.is_siege:
+            return dice.randrange(ttl // 30, ttl // 7)
+        return dice.randrange(ttl // 3 if at < rate / 6 else ttl // 7)
+
+    def _is_renewed_by(self, request: Request) -> bool:
+        """Whether this is the answer to a holder's renewal."""
+        is_lock = request.is_answer and request.method == "write" and request.key == self.world.referee.keys.lock
+        return is_lock and request.writer.has_listed
 
     def _force_unlock(self) -> None:
         self.world.begin_unlock(self.dice.choice(self.world.hosts))
@@ -273,7 +296,7 @@ class Trial:
 
     def _calm_down(self) -> None:
         world = self.world
-        self.fault_rate = self.slow_rate = 0
+        self.fault_rate = self.slow_rate = self.slow_calls = 0
         world.freezes = lambda: False
         for host in world.hosts:
             host.frozen_until = host.cut_off_until = 0

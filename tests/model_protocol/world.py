@@ -88,7 +88,7 @@ class World:
     """Whether a call's sender is frozen between its check and sending."""
     lands: Callable[[], bool] = lambda: False
     """Whether a write that was on its way when its sender ended arrives later."""
-    delay: Callable[[], int] = lambda: 0
+    delay: Callable[[Request | CloudRequest], int] = lambda request: 0
     """How long a request, or an answer, is on its way."""
     stage: Stage = field(init=False)
     cloud: Cloud = field(init=False)
@@ -226,7 +226,7 @@ class World:
                 self.tell(_described(request))
         self.stage.turn(player)
         if player.request is not None:
-            player.request.arrives_at = self.stage.now + self.delay()
+            player.request.arrives_at = self.stage.now + self.delay(player.request)
         for fallen in self.stage.fallen:
             self.referee.complain(f"{fallen.name} of {_name(fallen.owner)} broke: {fallen.error!r}")
         self.stage.fallen.clear()
