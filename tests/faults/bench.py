@@ -81,14 +81,14 @@ class Bench:
         """Disturb each point in turn."""
         failures = []
         for number, point in enumerate(points):
-            began = time.monotonic()
+            began, unreached = time.monotonic(), self.unreached
             problems = self._played(point)
             if problems:
                 failures.append(Failure(point, tuple(problems), self.replay(point)))
                 tell(f"FAILURE at {point}:\n  " + "\n  ".join("\n".join(problems).splitlines()))
                 tell(f"  replay: {failures[-1].replay}")
             spent = time.monotonic() - began
-            verdict = "FAILED" if problems else "ok"
+            verdict = "FAILED" if problems else "ok" if unreached == self.unreached else "ok, but not reached"
             fault = self.fault_at(point)
             tell(f"{number + 1}/{len(points)} {self.name} {fault} {point} {verdict} {spent:.1f} s")
         return failures
