@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stackhold.engines.cloudformation.rollback_order import Part, Step, order_of
@@ -73,6 +74,7 @@ def decided(now: StateRecord, *operations: JournalOperation, reverts_failed: boo
 
 ONE, TWO, THREE = thing("one", Size=1), thing("two", Size=2), thing("three", Size=1)
 ONE_CHANGED = thing("one", Size=2)
+FOUND = replace(THREE, adopted_as="")
 
 
 @pytest.mark.parametrize(
@@ -96,6 +98,10 @@ ONE_CHANGED = thing("one", Size=2)
         pytest.param(record(), [did("DELETE", "one", ONE)], Way.CREATE_AGAIN, [], id="deleted"),
         pytest.param(record((ONE,)), [did("DELETE", "one", ONE)], Way.PUT_BACK, [], id="deleted-in-part"),
         pytest.param(record(A=THREE), [did("DELETE", "one", ONE)], Way.FORGET, [], id="deleted-and-made-anew"),
+        pytest.param(
+            record(A=FOUND), [did("DELETE", "one", ONE)], Way.RESTORE, [], id="made-anew-and-only-found-again"
+        ),
+        pytest.param(record(A=FOUND), [did("REPLACE", "two", ONE)], Way.RESTORE, [], id="replaced-and-found-again"),
         pytest.param(record(A=TWO), [did("DELETE", "one", ONE, leftover=True)], Way.FORGET, [], id="leftover-deleted"),
         pytest.param(
             record(A=TWO),
@@ -186,6 +192,7 @@ graphs = st.dictionaries(names, st.sets(names, max_size=3), min_size=1)
 ways = st.sampled_from([Way.DELETE, Way.RESTORE, Way.PUT_BACK, Way.CREATE_AGAIN, Way.ORPHAN, Way.LEAVE])
 
 
+@settings(deadline=None)
 @given(now=graphs, before=graphs, data=st.data())
 def test_every_step_comes_and_none_waits_for_itself(
     now: dict[LogicalId, set[LogicalId]], before: dict[LogicalId, set[LogicalId]], data: st.DataObject

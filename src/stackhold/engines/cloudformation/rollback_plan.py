@@ -239,13 +239,9 @@ class _Case:
         One that was only found again, after a rollback that did not end, may lack what comes after its create.
         """
         before = _former(deleted) if deleted.previous is not None else None
-        if before is None or (before.physical_id == now.physical_id and not now.is_adopted):
-            return blank
-        return (
-            self._in_place(replace(blank, before=before), before, now)
-            if now.is_adopted
-            else replace(blank, before=before)
-        )
+        if before is not None and now.is_adopted:
+            return self._in_place(replace(blank, before=before), before, now)
+        return replace(blank, before=before) if before and before.physical_id != now.physical_id else blank
 
     def _is_proven(self, entry: Entry) -> bool:
         """Whether it was done: the journal says so, or the record shows it."""
