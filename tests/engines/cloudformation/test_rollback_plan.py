@@ -98,9 +98,7 @@ FOUND = replace(THREE, adopted_as="")
         pytest.param(record(), [did("DELETE", "one", ONE)], Way.CREATE_AGAIN, [], id="deleted"),
         pytest.param(record((ONE,)), [did("DELETE", "one", ONE)], Way.PUT_BACK, [], id="deleted-in-part"),
         pytest.param(record(A=THREE), [did("DELETE", "one", ONE)], Way.FORGET, [], id="deleted-and-made-anew"),
-        pytest.param(
-            record(A=FOUND), [did("DELETE", "one", ONE)], Way.RESTORE, [], id="made-anew-and-only-found-again"
-        ),
+        pytest.param(record(A=FOUND), [did("DELETE", "one", ONE)], Way.RESTORE, [], id="made-anew-found-again"),
         pytest.param(record(A=FOUND), [did("REPLACE", "two", ONE)], Way.RESTORE, [], id="replaced-and-found-again"),
         pytest.param(record(A=TWO), [did("DELETE", "one", ONE, leftover=True)], Way.FORGET, [], id="leftover-deleted"),
         pytest.param(
