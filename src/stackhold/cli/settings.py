@@ -218,7 +218,7 @@ def _parse_bool(text: str) -> bool:
 def _known(path: Path, content: Mapping[str, Any]) -> list[tuple[str, Any]]:
     for name in content:
         if name.replace("-", "_") not in ENVIRONMENT:
-            known = ", ".join(sorted([*ENVIRONMENT, f"[{TAGS}]"]))
+            known = ", ".join(sorted([*ENVIRONMENT, TAGS]))
             raise InputError(f"{path}: {name} is no setting; known are {known}")
     return [(name.replace("-", "_"), value) for name, value in content.items()]
 
