@@ -24,22 +24,33 @@ SERVERLESS = EXAMPLES / "serverless.yaml"
 DEPLOY = ("deploy", str(SERVERLESS), "--stack-name", STACK)
 DESTROY = ("destroy", STACK, "--yes")
 
+MADE = {
+    "tables": 1,
+    "queues": 2,
+    "topics": 1,
+    "subscriptions": 1,
+    "roles": 1,
+    "role policies": 1,
+    "functions": 3,
+    "mappings": 1,
+    "log groups": 2,
+    "rules": 1,
+    "targets": 1,
+    "apis": 1,
+    "stages": 1,
+    "routes": 2,
+    "integrations": 1,
+}
+"""What the serverless example makes; permissions and the queue's policy hang on these."""
 CREATES = [
     Point("dynamodb", "CreateTable", "after"),
     Point("iam", "AttachRolePolicy", "before"),
-    Point("iam", "PutRolePolicy", "after"),
-    Point("logs", "PutRetentionPolicy", "before", skip=1),
     Point("sns", "Subscribe", "after"),
-    Point("sqs", "CreateQueue", "after", skip=1),
     Point("lambda", "CreateFunction", "after", skip=2),
     Point("lambda", "CreateEventSourceMapping", "after"),
-    Point("lambda", "AddPermission", "after"),
     Point("events", "PutTargets", "before"),
-    Point("apigateway", "CreateApi", "before"),
     Point("apigateway", "CreateApi", "after"),
     Point("apigateway", "CreateIntegration", "after"),
-    Point("apigateway", "CreateRoute", "after"),
-    Point("apigateway", "CreateStage", "after"),
 ]
 CHANGED = """
 Parameters: {Size: {Type: Number, Default: 1}}
@@ -51,18 +62,10 @@ Resources:
 """
 CHANGES = [
     Point("sqs", "CreateQueue", "after"),
-    Point("logs", "CreateLogGroup", "before"),
     Point("sns", "SetTopicAttributes", "before"),
-    Point("ssm", "PutParameter", "after"),
-    Point("sqs", "DeleteQueue", "before"),
     Point("logs", "DeleteLogGroup", "after"),
 ]
-DELETES = [
-    Point("apigateway", "DeleteRoute", "after"),
-    Point("lambda", "DeleteFunction", "after", skip=1),
-    Point("iam", "DeleteRole", "before"),
-    Point("dynamodb", "DeleteTable", "after"),
-]
+DELETES = [Point("lambda", "DeleteFunction", "after", skip=1), Point("iam", "DeleteRole", "before")]
 
 
 @pytest.fixture
@@ -80,14 +83,9 @@ def settles(killing: Killing, template: Path, *flags: str, want: dict[str, int])
 
 
 @pytest.fixture
-def want(scene: Scene) -> dict[str, int]:
-    """What exists when the serverless example is deployed, undisturbed."""
-    with killing_in(scene) as undisturbed:
-        undisturbed.deploy(SERVERLESS)
-        held = undisturbed.held()
-        undisturbed.destroy()
-        scene.emulator.reset()
-        return held
+def want(killing: Killing) -> dict[str, int]:
+    """What exists once the serverless example is deployed."""
+    return {kind: count + MADE.get(kind, 0) for kind, count in killing.held().items()}
 
 
 @pytest.mark.parametrize("point", CREATES, ids=str)
