@@ -38,7 +38,7 @@ check: setup  ## the fast gate: format, lint, types, layers, sizes, docs, unit t
 faults: setup  ## what may go wrong, at full length: the protocol model, each of its rules left out, faults at every request
 	$(BIN)/python -m tests.model_protocol --steps 1000000
 	$(BIN)/python -m tests.model_protocol --machine 3000
-	$(BIN)/python -m tests.model_protocol --mutants --steps 500000
+	$(BIN)/python -m tests.model_protocol --mutants
 	$(BIN)/python -m tests.faults --jobs 2
 
 bench: setup  ## side-by-side tables: wall, CPU, memory, calls, bytes

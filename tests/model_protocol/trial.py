@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.model_protocol.client import CloudRequest
+from tests.model_protocol.cloud import Verb
 from tests.model_protocol.steps import Desired
 from tests.model_protocol.store import Fate, Request
 from tests.model_protocol.world import Setting, World
@@ -118,7 +119,8 @@ class Trial:
             (self._foreign, dice.choice((0, 0, 0.004)) * (not self.world.setting.is_local)),
             (self._besiege, 0.006 if self.is_siege else 0),
             (self._land, 0.02),
-            (self._land_call, 0.03),
+            (self._land_call, dice.choice((0.03, 0.005))),
+            (self._strike_create, sometimes(0.002)),
             (self._edit, dice.choice((0, 0, 0.003))),
             (self._stop, sometimes(0.001)),
             (self._set_wall, sometimes(0.002)),
@@ -218,6 +220,19 @@ class Trial:
     def _cut_off(self) -> None:
         hosts = self.world.hosts
         self.world.cut_off(hosts if self.dice.random() < 0.3 else [self.dice.choice(hosts)], self._long())
+
+    def _strike_create(self) -> None:
+        """A run is killed while a create of it is on its way, its lock is forced, and the next wants something else."""
+        world, dice = self.world, self.dice
+        calls = [call for call in world.cloud.flying if call.verb is Verb.CREATE and call.sender in world.runs]
+        if not calls:
+            return
+        call = dice.choice(calls)
+        world.crash(call.sender)
+        world.begin_unlock(dice.choice(world.hosts))
+        wanted = self._desired()
+        other = {name: size for name, size in wanted.sizes.items() if not call.name.startswith(f"{name}-")}
+        world.begin_run(dice.choice(world.hosts), Desired(other, wanted.pace_ms), wait_ms=MINUTE, deadline_ms=HOUR)
 
     def _besiege(self) -> None:
         world = self.world
