@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar
 
+import pytest
 from tests.engines.cloudformation.stage import Stage, ThingHandler
 
 from stackhold.engines.cloudformation.bench import DeployOptions
+from stackhold.engines.cloudformation.resources.handler import FoundBy, NameRule
 from stackhold.engines.cloudformation.values import RefTo
 from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
-from stackhold.model.ids import LogicalId
+from stackhold.model.ids import LogicalId, PhysicalId
 from stackhold.model.run import IntentState, Outcome
 
 if TYPE_CHECKING:
-    from stackhold.engines.cloudformation.resources.handler import Context, Made, Want
+    from stackhold.engines.cloudformation.resources.handler import Context, Lost, Made, Want
     from stackhold.engines.cloudformation.values import Props
-    from stackhold.model.ids import PhysicalId
 
 A, B, C = LogicalId("A"), LogicalId("B"), LogicalId("C")
 NO_ROLLBACK = DeployOptions(baseline=False, rollback=False)
@@ -168,6 +170,30 @@ def test_a_lost_create_that_cannot_be_found_stays_an_intent_with_the_command_tha
     assert [(item.logical_id, item.status) for item in result.done] == [(A, "unknown")]
 
 
+class Marked(ThingHandler):
+    """A thing without a name of its own, found by what its create was marked with alone."""
+
+    name_rule: ClassVar[NameRule | None] = None
+    found_by: ClassVar[FoundBy] = FoundBy.TAG
+
+    def create(self, ctx: Context, want: Want) -> Made:
+        return super().create(ctx, dataclasses.replace(want, name="-".join(want.tags.values())))
+
+    def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
+        name = PhysicalId("-".join(lost.tags.values()))
+        return None if name in lost.known or self.read(ctx, name, {}) is None else name
+
+
+@pytest.mark.parametrize("is_carried_out", [True, False])
+def test_a_lost_create_without_a_name_is_looked_for_by_its_marks(is_carried_out: bool) -> None:
+    stage = Stage(handler=Marked())
+    stage.cloud.lose("CreateThing", f"shop-eu-west-1-{stage.run.identity.run_id}-A", is_carried_out=is_carried_out)
+    result = stage.deploy(A={})
+    assert not stage.cloud.things
+    assert result.exit_code is (ExitCode.FAILED if is_carried_out else ExitCode.PARTLY)
+    assert stage.run.marks == {A: IntentState.DONE if is_carried_out else IntentState.UNKNOWN}
+
+
 def test_a_failed_update_that_may_have_changed_something_is_restored() -> None:
     stage = Stage().has(A={"Name": "a", "Value": 1})
     stage.cloud.lose("UpdateThing", "a", is_carried_out=True)
@@ -277,3 +303,21 @@ def test_a_half_made_resource_that_will_not_go_is_recorded_as_to_be_deleted() ->
     stage.begin()
     assert stage.destroy().record_gone
     assert not stage.cloud.things
+
+
+class Garbled(ThingHandler):
+    """A thing without a name of its own, whose create is answered with something that no id can be read from."""
+
+    name_rule: ClassVar[NameRule | None] = None
+    found_by: ClassVar[FoundBy] = FoundBy.NOTHING
+
+    def create(self, ctx: Context, want: Want) -> Made:
+        super().create(ctx, dataclasses.replace(want, name="thing-1"))
+        raise KeyError("ThingId")
+
+
+def test_a_create_whose_answer_cannot_be_read_stays_an_intent() -> None:
+    stage = Stage(handler=Garbled())
+    result = stage.deploy(A={})
+    assert result.exit_code is ExitCode.PARTLY
+    assert stage.run.marks == {A: IntentState.UNKNOWN}

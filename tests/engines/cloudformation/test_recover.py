@@ -549,11 +549,14 @@ def test_a_stopped_run_looks_no_further() -> None:
 
 def test_what_seems_gone_is_looked_at_again_while_answers_may_be_behind() -> None:
     cloud = FakeCloud()
-    recover(cloud, of(IntentKind.DELETE, "a"), record=recorded("a"), may_still_land=True)
-    assert cloud.log == [("GetThing", "a")] * 3
+    recover(cloud, of(IntentKind.UPDATE, "a"), record=recorded("a"), may_still_land=True)
+    assert cloud.log[:3] == [("GetThing", "a")] * 3
     cloud.log.clear()
-    recover(cloud, of(IntentKind.DELETE, "a"), record=recorded("a"), may_still_land=False)
+    recover(cloud, of(IntentKind.DELETE, "a"), record=recorded("a"), may_still_land=True)
     assert cloud.log == [("GetThing", "a")]
+    cloud.log.clear()
+    recover(cloud, create("a"), record=recorded("a"), may_still_land=False)
+    assert cloud.log == [("GetThing", "a")] * 2
 
 
 def test_only_creates_that_are_not_there_are_sent_again_under_their_names() -> None:

@@ -46,10 +46,15 @@ class Findings:
         self._unknown: list[Intent] = []
         self._texts: dict[str, list[str]] = {"taken on": [], "gone": [], "advice": []}
         self._lock = threading.Lock()
-        self.absent: list[Intent] = []
-        """Creates of which nothing is there, or of which that is not known."""
+        self._absent: list[Intent] = []
         self.known = Known(record.resources, handler_of=handler_of, read=read)
         """For references to other resources."""
+
+    @property
+    def absent(self) -> tuple[Intent, ...]:
+        """Creates of which nothing is there."""
+        with self._lock:
+            return tuple(self._absent)
 
     @property
     def record(self) -> StateRecord:
@@ -111,13 +116,12 @@ class Findings:
     def miss(self, intent: Intent) -> None:
         """Nothing of it is there."""
         with self._lock:
-            self.absent.append(intent)
+            self._absent.append(intent)
 
     def give_up(self, intent: Intent, advice: str) -> None:
         """Nobody can tell."""
         with self._lock:
             self._unknown.append(intent)
-            self.absent.append(intent)
             self._texts["advice"].append(advice)
 
     def say(self, what: str, text: str) -> None:
@@ -128,15 +132,13 @@ class Findings:
     def result(self) -> Recovery:
         """All of it."""
         with self._lock:
-            unknown = set(map(id, self._unknown))
-            absent = [intent for intent in self.absent if id(intent) not in unknown]
             return Recovery(
                 changes=tuple(self._changes),
                 seen=tuple(self._seen),
                 unknown=tuple(self._unknown),
                 taken_on=tuple(sorted(self._texts["taken on"])),
                 gone=tuple(sorted(self._texts["gone"])),
-                absent=tuple(sorted({_named(intent) for intent in absent})),
+                absent=tuple(sorted({_named(intent) for intent in self._absent})),
                 advice=tuple(sorted(self._texts["advice"])),
             )
 

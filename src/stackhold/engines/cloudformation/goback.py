@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from stackhold.engines.cloudformation import undo
 from stackhold.engines.cloudformation.attempt import Attempt, Verb
 from stackhold.engines.cloudformation.patience import Trace
+from stackhold.engines.cloudformation.resources.handler import FoundBy, Lost
 from stackhold.engines.cloudformation.summary import counted
 from stackhold.engines.cloudformation.walk import near_needs, turned, walk
-from stackhold.errors import OutcomeUnknown, ResourceFailed
+from stackhold.errors import AwsError, OutcomeUnknown, ResourceFailed
 from stackhold.model.events import EventKind
 from stackhold.model.ids import PhysicalId
 from stackhold.model.record import (
@@ -84,7 +85,7 @@ class _GoBack:
         try:
             undone = self._undo(attempt, trace)
         except Exception as error:
-            is_unclear = isinstance(error, OutcomeUnknown) or trace.is_unclear or attempt.trace.is_unclear
+            is_unclear = isinstance(error, OutcomeUnknown) or trace.is_unclear or _may_be_unrecorded(attempt)
             bench.mark(logical_id, IntentState.UNKNOWN if is_unclear else IntentState.DONE)
             self.result.undone[logical_id] = Undone.LEFT
             self.result.reasons[logical_id] = str(error)
@@ -222,11 +223,17 @@ def go_back(bench: Bench, plan: Plan, known: Known, attempts: Mapping[LogicalId,
     return result
 
 
+def _may_be_unrecorded(attempt: Attempt) -> bool:
+    """Whether something may exist that no record names: no answer came, or one from which no id could be read."""
+    return attempt.trace.is_unclear or (attempt.after is None and attempt.trace.left_something)
+
+
 def find_made(bench: Bench, attempt: Attempt) -> ResourceRecord | None:
     """What a create has made, if there is anything that is provably ours.
 
     Known when the create was answered. Otherwise, unless AWS carried out or may have carried out a call, nothing is
-    there; else it is read by the name it was sent with. Raises `ResourceFailed` when that cannot tell.
+    there; else it is read by the name it was sent with, or looked for by its tags. Raises `ResourceFailed` when that
+    cannot tell: that nothing is found proves nothing, for the request may land yet.
     """
     if attempt.after is not None or not attempt.trace.left_something:
         return attempt.after
@@ -235,6 +242,9 @@ def find_made(bench: Bench, attempt: Attempt) -> ResourceRecord | None:
     is_ours = attempt.is_own_name or attempt.trace.changes > 0
     if attempt.name and is_ours and _is_readable_by_name(bench, attempt):
         return _as_record(attempt, PhysicalId(attempt.name))
+    found = _found_by_tags(bench, attempt)
+    if found is not None:
+        return _as_record(attempt, found)
     raise ResourceFailed(
         f"whether {attempt.logical_id} ({attempt.type}) came to be is not known",
         hint=f"Look for it with: {look_command(bench, attempt)}",
@@ -295,6 +305,28 @@ def _is_readable_by_name(bench: Bench, attempt: Attempt) -> bool:
     assert attempt.change is not None
     handler = bench.handler_of(attempt.change.type, attempt.change.route)
     return handler.read(bench.context(), PhysicalId(attempt.name), attempt.properties) is not None
+
+
+def _found_by_tags(bench: Bench, attempt: Attempt) -> PhysicalId | None:
+    """What carries the very tags of this create; None when there is nothing yet, or nobody can tell."""
+    change = attempt.change
+    assert change is not None
+    handler = bench.handler_of(change.type, change.route)
+    if handler.found_by not in {FoundBy.TAG, FoundBy.TOKEN}:
+        return None
+    before = attempt.before
+    lost = Lost(
+        logical_id=attempt.logical_id,
+        name="",
+        is_own_name=False,
+        tags=bench.want(attempt.logical_id, handler, attempt.properties).tags,
+        place=handler.place(attempt.properties),
+        known=frozenset({before.physical_id} if before is not None else ()),
+    )
+    try:
+        return handler.find(bench.context(), lost)
+    except (AwsError, ResourceFailed):
+        return None
 
 
 def _as_record(attempt: Attempt, physical_id: PhysicalId) -> ResourceRecord:

@@ -72,11 +72,16 @@ class Lookout:
                 return found
             taken.add(found)
 
-    def read(self, record: ResourceRecord, *, names: Iterable[str] = ()) -> Seen | None:
-        """A recorded resource as it is; None when it is gone. `names`: further properties to be shown."""
+    def read(self, record: ResourceRecord, *, names: Iterable[str] = (), is_patient: bool = True) -> Seen | None:
+        """A recorded resource as it is; None when it is gone. `names`: further properties to be shown. What was only to
+        be deleted is no newcomer that reads might not show yet: no patience for that."""
         handler = self.handler_of(record)
         asked = {**{name: {} for name in names}, **record.properties}
-        found: Seen | None = self._again(lambda: handler.read(self._ctx, record.physical_id, asked))
+
+        def look() -> Seen | None:
+            return handler.read(self._ctx, record.physical_id, asked)
+
+        found: Seen | None = self._again(look) if is_patient else look()
         return found
 
     def as_record(

@@ -21,7 +21,7 @@ from stackhold.engines.cloudformation.reading import HandlerOf, looking_context
 from stackhold.engines.cloudformation.undo import look_command
 from stackhold.engines.cloudformation.updates import as_it_is_now
 from stackhold.engines.cloudformation.walk import Crew, walk
-from stackhold.errors import AwsError, OutcomeUnknown, ResourceFailed, StoodDown
+from stackhold.errors import StackholdError, StoodDown
 from stackhold.model.run import IntentKind
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Recoverer:
     def __init__(self, aws: Aws, native: Native) -> None:
         self._aws = aws
         self._handler_of = HandlerOf(native)
-        self._absent: tuple[Intent, ...] = ()
+        self._again: tuple[Intent, ...] = ()
         self.may_still_land: tuple[Intent, ...] = ()
         """Creates that a run which is no more may have sent, and that may be carried out later yet."""
 
@@ -66,17 +66,18 @@ class Recoverer:
         )
         lookout = Lookout(ctx, self._handler_of, findings, is_patient=may_still_land)
         _Search(left, findings, lookout, run).perform()
-        self._absent = tuple(findings.absent)
-        again = [intent for intent in left if intent.kind is IntentKind.CREATE and _may_be_two(intent)]
-        self.may_still_land = (*self._absent, *again) if may_still_land else ()
-        return findings.result()
+        found, absent = findings.result(), findings.absent
+        self._again = (*absent, *(intent for intent in found.unknown if intent.kind is IntentKind.CREATE))
+        twice = [intent for intent in found.seen if intent.kind is IntentKind.CREATE and _may_be_two(intent)]
+        self.may_still_land = (*absent, *twice) if may_still_land else ()
+        return found
 
     def earlier(
         self, desired: Mapping[LogicalId, DesiredResource], stack_tags: Mapping[str, str]
     ) -> dict[LogicalId, Earlier]:
         """How to send creates of this template that an earlier run may have sent already."""
         found: dict[LogicalId, Earlier] = {}
-        for intent in self._absent:
+        for intent in self._again:
             wanted, intended = desired.get(intent.logical_id), intent.intended
             is_first = intended is not None and not intended.replacement
             if wanted is None or wanted.type != intent.type or intended is None or not is_first:
@@ -127,7 +128,10 @@ class _Search:
         for intent in self._entries[logical_id]:
             try:
                 self._of_kind(intent)
-            except (AwsError, OutcomeUnknown, ResourceFailed) as error:
+            except StoodDown:
+                raise
+            except Exception as error:
+                # Whatever it is, it must not keep the others from being found.
                 self._findings.give_up(intent, self._advice(intent, error))
 
     def _of_kind(self, intent: Intent) -> None:
@@ -194,13 +198,13 @@ class _Search:
         is_open = False
         recorded = findings.resource(intent.logical_id)
         if recorded is not None and not recorded.is_adopted and recorded.physical_id == intent.physical_id:
-            is_open = lookout.read(recorded) is not None
+            is_open = lookout.read(recorded, is_patient=False) is not None
             if not is_open:
                 findings.drop(intent.logical_id, recorded)
         for pending in findings.record.pending_deletes:
             if (pending.logical_id, pending.resource.physical_id) != (intent.logical_id, intent.physical_id):
                 continue
-            if lookout.read(pending.resource) is None:
+            if lookout.read(pending.resource, is_patient=False) is None:
                 findings.drop_pending(pending)
             else:
                 is_open = True
@@ -237,7 +241,7 @@ class _Search:
         moved = dataclasses.replace(recorded, physical_id=found)
         self._findings.correct(intent.logical_id, moved)
 
-    def _advice(self, intent: Intent, error: AwsError | OutcomeUnknown | ResourceFailed) -> str:
+    def _advice(self, intent: Intent, error: Exception) -> str:
         command = look_command(
             type_name=intent.type,
             name=intent.physical_id or intent.name or "",
@@ -245,7 +249,8 @@ class _Search:
             region=self._run.identity.region,
             run_id=intent.run_id,
         )
-        return f"{intent.logical_id} ({intent.type}): {error.message}; look for it with: {command}"
+        why = str(error) if isinstance(error, StackholdError) else f"{type(error).__name__}: {error}"
+        return f"{intent.logical_id} ({intent.type}): {why}; look for it with: {command}"
 
 
 def _is_its_own(recorded: ResourceRecord, intent: Intent) -> bool:
