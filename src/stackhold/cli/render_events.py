@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stackhold.cli.render_errors import printable
 from stackhold.cli.render_state import table
 from stackhold.cli.run_view import event_line
 from stackhold.model.codec import encode_run_log
-from stackhold.model.instant import words
+from stackhold.model.instant import date_time, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +23,7 @@ def runs_text(logs: Sequence[RunLog]) -> str:
     for log in logs:
         outcome = log.outcome.value if log.outcome is not None else "no end"
         took = words(log.ended_at - log.started_at) if log.ended_at is not None else "-"
-        started = f"{datetime.fromtimestamp(log.started_at // 1000, UTC):%Y-%m-%d %H:%M:%SZ}"
+        started = date_time(log.started_at)
         identity = log.identity
         rows.append([started, identity.run_id, identity.operation, outcome, took, printable(identity.owner)])
     return table(rows)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stackhold.cli.render_errors import printable
-from stackhold.model.instant import words
+from stackhold.model.instant import date_time, words
 from stackhold.runs.lock_messages import ago, holder_lines
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def show_text(view: StackView, *, now: Instant) -> str:
     if record is None:
         return "\n".join([*lines, f"  record   not readable: {printable(view.record.unreadable)}"])
     age = now - record.last_modified
-    lines.append(f"  record   serial {record.serial}, changed {_when(record.last_modified)} ({ago(max(0, age))})")
+    lines.append(f"  record   serial {record.serial}, changed {date_time(record.last_modified)} ({ago(max(0, age))})")
     if record.outputs:
         lines += ["", "Outputs", *(f"  {name} = {_value(value)}" for name, value in record.outputs.items())]
     if record.resources:
@@ -211,10 +210,6 @@ def _raw_lock(view: LockView | None) -> object:
     if view.lock is None:
         return {"unreadable": view.unreadable}
     return json.loads(view.data)
-
-
-def _when(at: Instant) -> str:
-    return f"{datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def _value(value: object) -> str:

@@ -33,15 +33,30 @@ class Span:
     """How it was set (`--deadline`, `STACKHOLD_DEADLINE`, a file); empty for the built-in default."""
 
 
+def moment(at: Instant) -> datetime | None:
+    """The moment in UTC, to the second; None for one outside the calendar, as a damaged object may hold."""
+    try:
+        return datetime.fromtimestamp(at // 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def iso(at: Instant) -> str:
-    """ISO 8601 in UTC with milliseconds: `2026-11-30T18:02:19.995Z`."""
-    moment = datetime.fromtimestamp(at // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
+    """ISO 8601 in UTC with milliseconds: `2026-11-30T18:02:19.995Z`; outside the calendar the bare number."""
+    found = moment(at)
+    return f"{at} ms" if found is None else f"{found:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
 
 
 def clock_time(at: Instant) -> str:
-    """Time of day in UTC, as messages show it: `09:12:40Z`."""
-    return f"{datetime.fromtimestamp(at // 1000, UTC):%H:%M:%SZ}"
+    """Time of day in UTC, as messages show it: `09:12:40Z`; outside the calendar the bare number."""
+    found = moment(at)
+    return f"{at} ms" if found is None else f"{found:%H:%M:%SZ}"
+
+
+def date_time(at: Instant) -> str:
+    """Date and time in UTC, as tables show them: `2026-11-30 18:02:19Z`; outside the calendar the bare number."""
+    found = moment(at)
+    return f"{at} ms" if found is None else f"{found:%Y-%m-%d %H:%M:%SZ}"
 
 
 def words(span: int) -> str:
