@@ -106,7 +106,7 @@ class LogGroup(Handler):
     def update(self, ctx: Context, physical_id: PhysicalId, old: Props, want: Want) -> Made:
         """A call per property. A group's class is fixed when it is made."""
         new = want.properties
-        if old and _value(self, old, "LogGroupClass") != _value(self, new, "LogGroupClass"):
+        if self._must_change_class(ctx, physical_id, old, new):
             raise ResourceFailed(
                 f"log group {physical_id} cannot change its LogGroupClass",
                 hint="Give it another LogGroupName or logical id, so that a new one is made.",
@@ -131,6 +131,14 @@ class LogGroup(Handler):
             params = {"resourceArn": _arn(ctx, physical_id), "tagKeys": list(change.remove)}
             ctx.aws.call("logs", "UntagResource", params)
         return Made(physical_id, _attributes(ctx, physical_id))
+
+    def _must_change_class(self, ctx: Context, physical_id: PhysicalId, old: Props, new: Props) -> bool:
+        """Whether the group has another class than is wanted; asked of AWS where the record does not say."""
+        wanted = _value(self, new, "LogGroupClass")
+        if "LogGroupClass" in old or wanted == self.defaults["LogGroupClass"]:
+            return bool(_value(self, old, "LogGroupClass") != wanted)
+        seen = self.read(ctx, physical_id, {"LogGroupClass": wanted})
+        return seen is not None and _value(self, seen.properties, "LogGroupClass") != wanted
 
     def delete(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> None:
         """One call."""
