@@ -83,7 +83,7 @@ def test_when_the_grace_of_a_destroy_runs_out_the_delete_in_flight_becomes_an_in
     wait_until(lambda: chain.in_cloud() == {"First"}, "the late delete")
     again = chain.destroy().finish()
     assert again.code == 0
-    assert "Second (delete chain-second)" in again.out
+    assert "recorded and gone: Second (AWS::SSM::Parameter)" in again.out
     assert not chain.in_cloud()
     assert not chain.has("state.json")
     assert chain.scene.lock(STACK) is None
