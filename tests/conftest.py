@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from stackhold.testing import emulators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+settings.register_profile("stackhold", deadline=None)
+settings.load_profile("stackhold")
 
 
 @pytest.fixture(scope="session")
