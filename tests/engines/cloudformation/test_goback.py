@@ -321,3 +321,21 @@ def test_a_create_whose_answer_cannot_be_read_stays_an_intent() -> None:
     result = stage.deploy(A={})
     assert result.exit_code is ExitCode.PARTLY
     assert stage.run.marks == {A: IntentState.UNKNOWN}
+
+
+def test_what_waits_for_a_stuck_one_over_several_steps_says_so_and_not_that_the_run_was_stopped() -> None:
+    stage = Stage()
+    stage.cloud.refuse("CreateThing", "d")
+    stage.cloud.refuse("DeleteThing", "c")
+    result = stage.deploy(
+        A={"Name": "a"},
+        B={"Name": "b", "after": ["A"]},
+        C={"Name": "c", "after": ["B"]},
+        D={"Name": "d", "after": ["C"]},
+    )
+    assert result.exit_code is ExitCode.PARTLY
+    resources = result.summary["resources"]
+    assert isinstance(resources, list)
+    reasons = {each["logicalId"]: each.get("reason") for each in resources}
+    assert reasons["B"] == "waits for C"
+    assert reasons["A"] == "waits for B"

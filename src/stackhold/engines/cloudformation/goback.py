@@ -31,7 +31,7 @@ from stackhold.model.record import (
 from stackhold.model.run import IntentState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from stackhold.engines.cloudformation.bench import Bench
     from stackhold.engines.cloudformation.known import Known
@@ -209,9 +209,10 @@ def go_back(bench: Bench, plan: Plan, known: Known, attempts: Mapping[LogicalId,
 
     walked = walk(order, undo, crew=crew, stopping=bench.run.stopping, goes_on=True)
     result = work.result
+    stuck = _held_back(order, by={name for name, undone in result.undone.items() if undone is Undone.LEFT})
     for logical_id in walked.not_started:
         result.undone[logical_id] = Undone.LEFT
-        blockers = sorted(need for need in order[logical_id] if result.undone.get(need) is Undone.LEFT)
+        blockers = sorted(need for need in order[logical_id] if need in stuck)
         result.reasons[logical_id] = (
             f"waits for {', '.join(blockers)}" if blockers else "not tried: the run was stopped"
         )
@@ -221,6 +222,14 @@ def go_back(bench: Bench, plan: Plan, known: Known, attempts: Mapping[LogicalId,
         bench.mark(logical_id, IntentState.UNKNOWN)
     result.in_flight = walked.in_flight
     return result
+
+
+def _held_back(order: Mapping[LogicalId, Collection[LogicalId]], *, by: Collection[LogicalId]) -> set[LogicalId]:
+    """What could not be undone, and all that waits for it over any number of steps."""
+    stuck = set(by)
+    while more := {name for name, needs in order.items() if name not in stuck and not stuck.isdisjoint(needs)}:
+        stuck |= more
+    return stuck
 
 
 def _may_be_unrecorded(attempt: Attempt) -> bool:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from stackhold.engines.cloudformation.resources.handler import Handler
 from stackhold.engines.cloudformation.resources.registry import handler_for, native_types
 from stackhold.engines.cloudformation.schema import schema_for
 from stackhold.model.ids import TypeName
@@ -18,6 +19,14 @@ def test_a_handler_serves_the_type_it_is_named_for(type_name: TypeName) -> None:
     assert handler is not None
     assert handler.type == type_name
     assert handler_for(type_name) is handler
+
+
+@pytest.mark.parametrize("type_name", native_types())
+def test_a_handler_carries_out_all_four_operations_itself(type_name: TypeName) -> None:
+    handler = handler_for(type_name)
+    assert handler is not None
+    for operation in ("create", "read", "update", "delete"):
+        assert getattr(type(handler), operation) is not getattr(Handler, operation), operation
 
 
 @pytest.mark.parametrize("type_name", native_types())
