@@ -126,6 +126,10 @@ def test_a_pending_delete_is_kept() -> None:
         (b"[]", "the whole document should be an object, but is a list"),
         (record_with(resources=[]), "resources should be an object, but is a list"),
         (record_with(resources={"B": {"resourceType": "x"}}), "resources.B.physicalId should be text, but is nothing"),
+        (
+            record_with(resources={"B": {"resourceType": "x", "physicalId": ""}}),
+            "resources.B.physicalId should be a name, but is empty text",
+        ),
         (record_with(lastModified="now"), "lastModified should be a whole number, but is text"),
         (record_with(pendingDeletes=[3]), "pendingDeletes.0 should be an object, but is a whole number"),
     ],

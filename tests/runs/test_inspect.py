@@ -8,6 +8,7 @@ from tests.runs.lock_scene import OWNER, RUN, TTL, LockScene, keys
 from stackhold.adapters.files import DirectoryStore
 from stackhold.errors import InputError, RecordTooNew, RecordUnreadable
 from stackhold.model.ids import RunId, StackName
+from stackhold.ports.store import Stored
 from stackhold.runs.inspect import find_region, is_known, list_stacks, read_run, read_stack, run_ids
 from stackhold.testing.clock import FakeClock
 
@@ -68,6 +69,17 @@ def test_a_record_of_a_newer_version_is_named_as_such(scene: LockScene) -> None:
     record = read_stack(scene.store, scene.clock, scene.keys).record
     assert record is not None
     with pytest.raises(RecordTooNew):
+        record.required()
+
+
+def test_a_record_of_another_stack_in_this_ones_place_is_not_taken_for_its_own(scene: LockScene) -> None:
+    scene.record(keys("orders"))
+    found = scene.store.read(keys("orders").record)
+    assert isinstance(found, Stored)
+    scene.put(scene.keys.record, found.data)
+    record = read_stack(scene.store, scene.clock, scene.keys).record
+    assert record is not None
+    with pytest.raises(RecordUnreadable, match="is the record of orders in eu-west-1, not of this stack"):
         record.required()
 
 

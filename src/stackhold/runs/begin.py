@@ -11,10 +11,10 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from stackhold.decide.record import empty_record, next_generation, next_version
-from stackhold.errors import RecordUnreadable
-from stackhold.model.codec import decode_record, encode_record
+from stackhold.model.codec import encode_record
 from stackhold.ports.store import Absent, Stored, Written
 from stackhold.runs import backups, resolve
+from stackhold.runs.records import decode_own
 from stackhold.runs.together import Beside
 
 if TYPE_CHECKING:
@@ -91,14 +91,7 @@ class Beginning:
         """Understand a record that was read."""
         if isinstance(found, Absent):
             return Base(found, None)
-        record = decode_record(found.data, key=self.parts.keys.record)
-        if (record.stack, record.region) != (self.parts.keys.stack, self.parts.keys.region):
-            raise RecordUnreadable(
-                f"{self.parts.keys.record} is the record of {record.stack} in {record.region}, not of this stack",
-                key=self.parts.keys.record,
-                hint="Nothing was overwritten. Put the right record in its place.",
-            )
-        return Base(found, record)
+        return Base(found, decode_own(found.data, self.parts.keys))
 
     def stamp(self, base: Base, work: Work) -> Stamped | Refused:
         """Stamp the record and write the run file, or learn why that is refused. Raises `StoreError`."""

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from stackhold.decide.lock import Held, is_stale, silence
 from stackhold.errors import InputError, RecordTooNew, RecordUnreadable
-from stackhold.model.codec import decode_lock, decode_record, decode_run_log
+from stackhold.model.codec import decode_lock, decode_run_log
 from stackhold.model.ids import RunId
 from stackhold.ports.store import Stored
 from stackhold.runs.holder_process import pid_gone
 from stackhold.runs.layout import EVENTS, LOCK, RECORD, RUN_FILE, Keys, stacks, stacks_prefix
+from stackhold.runs.records import decode_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -118,7 +119,7 @@ def read_record(store: Store, keys: Keys) -> RecordView | None:
     if not isinstance(found, Stored):
         return None
     try:
-        record = decode_record(found.data, key=keys.record)
+        record = decode_own(found.data, keys)
     except (RecordUnreadable, RecordTooNew) as error:
         return RecordView(None, unreadable=error.message, data=found.data, modified=found.modified, error=error)
     return RecordView(record, unreadable="", data=found.data, modified=found.modified)

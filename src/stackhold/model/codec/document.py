@@ -99,6 +99,13 @@ class Fields:
             return value
         raise self.wrong(field, "text", value)
 
+    def name(self, field: str) -> str:
+        """A text that must be there and not empty: nothing is called by no name."""
+        value = self.text(field)
+        if not value:
+            raise self.wrong(field, "a name", value)
+        return value
+
     def maybe_text(self, field: str) -> str | None:
         """A text, or None when it is absent or null."""
         value = self._values.pop(field, None)
@@ -205,4 +212,6 @@ def _kind(value: object) -> str:
         return "null"
     if isinstance(value, float):
         return f"the number {value}"
+    if value == "":
+        return "empty text"
     return _KINDS.get(type(value), "something else")

@@ -112,8 +112,8 @@ def _record(fields: Fields, version: int) -> StateRecord:
 def _resource(fields: Fields) -> ResourceRecord:
     dependencies = fields.maybe_texts("dependencies")
     return ResourceRecord(
-        physical_id=PhysicalId(fields.text("physicalId")),
-        type=TypeName(fields.text("resourceType")),
+        physical_id=PhysicalId(fields.name("physicalId")),
+        type=TypeName(fields.name("resourceType")),
         properties=fields.map("properties"),
         attributes=fields.maybe_map("attributes") or {},
         dependencies=None if dependencies is None else tuple(LogicalId(name) for name in dependencies),
