@@ -73,6 +73,13 @@ class Run(Looking, Protocol):
         `physical_id` only the one for that very resource: an old one beside the new, or one of several old ones."""
         ...
 
+    def note(self, logical_id: LogicalId, extra: JsonMap) -> None:
+        """Make this the `extra` of this run's own intents for that logical id, in the run file, before returning: who
+        comes after a crash finds it in `Intent.extra`, and so it stays in what is left over. None of the names in it
+        may be a field of an intent. Raises `StoodDown` when the run file is not ours any more, and `StoreError` when
+        the store did not confirm it; a later note or the end of the run carries it then."""
+        ...
+
     def tell(self, event: Event) -> None:
         """Show and keep an event."""
         ...

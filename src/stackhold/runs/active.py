@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from stackhold.model.ids import LogicalId, PhysicalId
     from stackhold.model.record import RecordChange
     from stackhold.model.run import IntentState, RunIdentity
+    from stackhold.model.values import JsonMap
     from stackhold.ports.clock import Clock
     from stackhold.ports.engine import Looking, Run, Stop
     from stackhold.runs.control import Control
@@ -56,6 +57,10 @@ class ActiveRun(LookingRun):
     def mark(self, logical_id: LogicalId, state: IntentState, *, physical_id: PhysicalId | None = None) -> None:
         """How far this run's intent for a resource has come."""
         self.run_file.mark(logical_id, state, physical_id=physical_id)
+
+    def note(self, logical_id: LogicalId, extra: JsonMap) -> None:
+        """Keep something beside this run's intents for a resource, for who comes after a crash."""
+        self.run_file.note(logical_id, extra)
 
     def tell(self, event: Event) -> None:
         """Show and keep an event."""

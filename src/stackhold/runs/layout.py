@@ -2,6 +2,9 @@
 
 Names were validated when they became a `StackName` or a `Region`, so no key can leave its prefix. The layout is
 shared with cdkd: a bucket that it uses is read with `--state-prefix cdkd`.
+
+Terraform stacks lie below the same prefix in a folder of their own, `tf`, with the workspace in place of the region:
+`terraform_prefix` is the prefix of all of them. A stack of AWS may be called `tf` all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackhold.errors import InputError
-from stackhold.model.ids import region_name, stack_name
+from stackhold.model.ids import region_name, stack_name, workspace_name
 from stackhold.model.instant import iso
 
 if TYPE_CHECKING:
@@ -29,11 +32,14 @@ JOURNAL = "rollback-journal.json"
 STOP_REQUEST = "stop-request.json"
 BACKUPS = "backups/"
 EVENTS = "events/"
+STATE_VERSIONS = "terraform/"
+TERRAFORM = "tf"
+_FILES = frozenset({RECORD, LOCK, RUN_FILE, JOURNAL, STOP_REQUEST})
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of one stack in one region."""
+    """The keys of one stack in one region, or of one Terraform stack in one workspace."""
 
     prefix: str
     stack: StackName
@@ -88,6 +94,15 @@ class Keys:
         """The log of one run, live or finished; run ids sort by time."""
         return f"{self.events}{run_id}.json"
 
+    @property
+    def state_versions(self) -> str:
+        """The prefix of all versions of a Terraform state."""
+        return self.root + STATE_VERSIONS
+
+    def state_version(self, sequence: int) -> str:
+        """One version of a Terraform state, counted from 1."""
+        return f"{self.state_versions}{sequence:08d}.tfstate"
+
 
 def exports_key(prefix: str, region: Region) -> str:
     """The exports index of one region."""
@@ -102,7 +117,17 @@ def check_prefix(text: str) -> str:
             f"{text!r} is no state prefix: parts of printable characters between slashes, none of them '.' or '..'",
             hint="Leave --state-prefix out, or give a plain name such as stackhold.",
         )
+    if _is_terraform(text):
+        raise InputError(
+            f"{text!r} is no state prefix: the Terraform stacks of the prefix before /{TERRAFORM} are there",
+            hint=f"Give a prefix that does not end in /{TERRAFORM}.",
+        )
     return text
+
+
+def terraform_prefix(prefix: str) -> str:
+    """The prefix of the Terraform stacks beside the stacks of a prefix."""
+    return f"{prefix}/{TERRAFORM}"
 
 
 def stacks_prefix(prefix: str) -> str:
@@ -117,10 +142,24 @@ def parse_key(prefix: str, key: str) -> tuple[Keys, str] | None:
     parts = key[len(prefix) + 1 :].split("/", 2)
     if len(parts) != 3 or not parts[2]:
         return None
+    stack, place, rest = parts
+    if stack == TERRAFORM and not _is_terraform(prefix) and not _is_beside_record(rest):
+        return None
     try:
-        return Keys(prefix, stack_name(parts[0]), region_name(parts[1])), parts[2]
+        where = workspace_name(place) if _is_terraform(prefix) else region_name(place)
+        return Keys(prefix, stack_name(stack), where), rest
     except InputError:
         return None
+
+
+def _is_terraform(prefix: str) -> bool:
+    """Whether a prefix is that of Terraform stacks."""
+    return prefix.endswith(f"/{TERRAFORM}")
+
+
+def _is_beside_record(rest: str) -> bool:
+    """Whether this is an object of a stack in a region, not of a Terraform stack that is called as the region is."""
+    return rest in _FILES or rest.startswith((BACKUPS, EVENTS))
 
 
 def stacks(prefix: str, entries: Iterable[Entry]) -> Mapping[Keys, Mapping[str, Entry]]:

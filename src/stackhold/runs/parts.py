@@ -70,6 +70,7 @@ class RunParts:
                 store=store,
                 keys=keys,
                 clock=clock,
+                threads=threads,
                 identity=identity,
                 lock_id=lock.id,
                 may_send=lambda: not control.is_lock_lost,

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackhold.decide.intents import carried_on, identity_of, left_by, outlived, still_open, unresolved
+from stackhold.errors import Bug, RecordTooNew, RecordUnreadable, StoodDown
 from stackhold.model.codec import decode_run_file, encode_run_file
+from stackhold.model.codec.run_file import INTENT_FIELDS
 from stackhold.model.instant import Instant
 from stackhold.model.run import RunFile
 from stackhold.ports.store import Absent, Stored, Written
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
     from stackhold.model.instant import Millis
     from stackhold.model.record import StateRecord
     from stackhold.model.run import Intent, IntentState, RunIdentity
+    from stackhold.model.values import JsonMap
     from stackhold.ports.clock import Clock
     from stackhold.ports.engine import Recovery, Work
     from stackhold.ports.store import Store, Version
+    from stackhold.ports.threads import Threads
     from stackhold.runs.layout import Keys
 
 
@@ -40,6 +44,7 @@ class RunFileKeeper:
         store: Store,
         keys: Keys,
         clock: Clock,
+        threads: Threads,
         identity: RunIdentity,
         lock_id: LockId,
         may_send: Callable[[], bool],
@@ -62,6 +67,7 @@ class RunFileKeeper:
         self._own: tuple[Intent, ...] = ()
         self._states: dict[Marked, IntentState] = {}
         self._guard = threading.Lock()
+        self._noting = threads.lock()
 
     def found(self, answer: Stored | Absent) -> None:
         """What a read showed. Raises `RecordUnreadable`."""
@@ -141,6 +147,28 @@ class RunFileKeeper:
                     del self._states[key]
             self._states[logical_id, physical_id] = state
 
+    def note(self, logical_id: LogicalId, extra: JsonMap) -> None:
+        """Keep this beside our own intents for a resource; returns when the file that says so is confirmed.
+
+        Raises `StoodDown` when the file is not ours any more, and `StoreError`; the note then is in what comes next.
+        """
+        if taken := sorted(extra.keys() & INTENT_FIELDS):
+            raise Bug(f"a note for {logical_id} would stand in place of {', '.join(taken)}")
+        with self._noting:
+            if self._file is None or all(intent.logical_id != logical_id for intent in self._own):
+                raise Bug(f"a note for {logical_id}, for which this run has no intent")
+            self._own = tuple(
+                replace(intent, extra=dict(extra)) if intent.logical_id == logical_id else intent
+                for intent in self._own
+            )
+            self._serial += 1
+            self._file = replace(self._file, serial=self._serial, intents=(*self._own, *self._carried))
+            answer = self._send(self._file)
+            while self._is_landed(answer):
+                answer = self._send(self._file)
+            if not isinstance(answer, Written):
+                raise StoodDown("the run file is not ours any more")
+
     @property
     def left(self) -> tuple[Intent, ...]:
         """What stays unresolved when the run ends now."""
@@ -165,7 +193,23 @@ class RunFileKeeper:
         assert before is not None
         self._serial += 1
         kept = replace(before, lock_id=self._lock_id, serial=self._serial, intents=left, replaces=None)
-        return isinstance(self._send(kept), Written)
+        answer = self._send(kept)
+        while self._is_landed(answer):
+            answer = self._send(kept)
+        return isinstance(answer, Written)
+
+    def _is_landed(self, found: Written | Stored | Absent | None) -> bool:
+        """Whether it is a write of ours that was never answered: then that is what we replace now."""
+        if not isinstance(found, Stored) or found.version == self._version:
+            return False
+        try:
+            file = decode_run_file(found.data, key=self._keys.run_file)
+        except (RecordUnreadable, RecordTooNew):
+            return False
+        if file.lock_id != self._lock_id or file.serial > self._serial:
+            return False
+        self._version = found.version
+        return True
 
     def undo(self) -> None:
         """Nothing was done after all: our own entries go, what was carried stays. Raises `StoreError`."""
@@ -186,10 +230,13 @@ class RunFileKeeper:
         return answer
 
     def _delete(self) -> bool:
-        assert self._version is not None
-        found = resolve.delete(
-            self._store, self._keys.run_file, expect=self._version, clock=self._clock, may_send=self._may_send
-        )
-        if found is None:
-            self._version = None
+        found: Stored | None = None
+        while self._version is not None:
+            found = resolve.delete(
+                self._store, self._keys.run_file, expect=self._version, clock=self._clock, may_send=self._may_send
+            )
+            if found is None:
+                self._version = None
+            elif not self._is_landed(found):
+                break
         return found is None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stackhold.model.ids import LogicalId, PhysicalId
     from stackhold.model.record import RecordChange, StateRecord
     from stackhold.model.run import IntentState
+    from stackhold.model.values import JsonMap
     from stackhold.ports.clock import Clock
 
 RUN_ID = RunId("20260319T080000000Z-0badcafe")
@@ -54,6 +55,7 @@ class ScriptedRun:
         self.record = record or empty_record(self._who.stack, self._who.region)
         self.events: list[Event] = []
         self.marks: dict[LogicalId, IntentState] = {}
+        self.notes: dict[LogicalId, JsonMap] = {}
         self.saves: list[tuple[Sequence[RecordChange], bool]] = []
 
     @property
@@ -93,6 +95,13 @@ class ScriptedRun:
         """Remember how far an intent has come; of several for one logical id the last mark."""
         with self._lock:
             self.marks[logical_id] = state
+
+    def note(self, logical_id: LogicalId, extra: JsonMap) -> None:
+        """Remember the latest note; raises `StoodDown` once killed."""
+        with self._lock:
+            if self._is_dead:
+                raise StoodDown("the run file is not ours any more")
+            self.notes[logical_id] = dict(extra)
 
     def tell(self, event: Event) -> None:
         """Remember an event."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stackhold.model.ids import LogicalId, PhysicalId
     from stackhold.model.record import RecordChange, StateRecord
     from stackhold.model.run import Intent, IntentState, RunIdentity
+    from stackhold.model.values import JsonMap
     from stackhold.ports.clock import Clock
     from stackhold.ports.engine import Run, Stop, WorkResult
 
@@ -90,6 +91,9 @@ class _Followed:
 
     def mark(self, logical_id: LogicalId, state: IntentState, *, physical_id: PhysicalId | None = None) -> None:
         self._run.mark(logical_id, state, physical_id=physical_id)
+
+    def note(self, logical_id: LogicalId, extra: JsonMap) -> None:
+        self._run.note(logical_id, extra)
 
     def tell(self, event: Event) -> None:
         self._run.tell(event)

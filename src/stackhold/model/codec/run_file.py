@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from stackhold.model.values import JsonMap
 
 RUN_FILE_VERSION = 1
+INTENT_FIELDS = frozenset(
+    {
+        "logicalId", "resourceType", "kind", "runId", "state", "name", "token", "tags", "physicalId", "firstSeenAt",
+        "intended",
+    }
+)  # fmt: skip
+"""What an intent's `extra` must not hold: these names have their meaning."""
 _Choice = TypeVar("_Choice", IntentKind, IntentState)
 
 
