@@ -264,7 +264,23 @@ def _tagging(schema: dict[str, Any]) -> dict[str, Any]:
         "property": pointer.removeprefix("/properties/"),
         "updatable": int(tagging.get("tagUpdatable", True)),
         "system": int(tagging.get("cloudFormationSystemTags", True)),
+        **({"valued": 1} if _needs_value(schema, pointer) else {}),
     }
+
+
+def _needs_value(schema: dict[str, Any], pointer: str) -> bool:
+    """Whether each of a list of tags must have a value."""
+    tags = schema["properties"].get(pointer.removeprefix("/properties/"), {})
+    return "Value" in _referred(schema, _referred(schema, tags).get("items", {})).get("required", ())
+
+
+def _referred(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    """The node that a reference leads to."""
+    while isinstance(reference := node.get("$ref"), str):
+        node = schema
+        for part in reference.split("/")[1:]:
+            node = node[part]
+    return node
 
 
 def _shared_dictionary(texts: dict[str, bytes]) -> bytes:

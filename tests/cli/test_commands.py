@@ -118,6 +118,8 @@ def test_parameters_tags_and_the_name_reach_the_stack(scene: Scene) -> None:
     assert 'parameter Name: "from a file" → "pair"' in changed.out
     wrong = scene.run("diff", "shop.json", "--parameter", "Nam=x", expect=1)
     assert "parameters that the template does not have: Nam" in wrong.err
+    reserved = scene.run("diff", "shop.json", "--tag", "stackhold:stack=x", expect=1)
+    assert "--tag: the tag 'stackhold:stack' begins with stackhold:, which is reserved" in reserved.err
 
 
 def test_a_failed_deploy_is_undone_and_says_what_became_of_each_resource(scene: Scene) -> None:

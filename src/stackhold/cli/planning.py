@@ -11,6 +11,7 @@ from stackhold.cli.parameters import load_parameters, parse_pairs
 from stackhold.cli.source import Source, find_source
 from stackhold.engines.cloudformation.engine import DeployEngine
 from stackhold.engines.cloudformation.preflight import objection_to
+from stackhold.engines.cloudformation.tag_rules import refuse_reserved_keys
 from stackhold.engines.cloudformation.template import parse_template
 from stackhold.errors import InputError, StackholdError
 from stackhold.model.ids import LogicalId
@@ -44,6 +45,8 @@ def target(call: Invocation, wiring: Wiring, options: dict[str, object], *, depl
         cwd=cwd,
     )
     given = _tags(call, options)
+    refuse_reserved_keys(source.tags, given_by="the tags of the app")
+    refuse_reserved_keys(given or {}, given_by="--tag" if options["tags"] else "the project's tags")
     parameters = load_parameters(_texts(options["parameters_files"]), _texts(options["parameters"]), cwd=cwd)
     template = parse_template(source.file)
     region = _region(call, wiring, source)

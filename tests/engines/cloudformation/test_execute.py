@@ -14,7 +14,7 @@ from stackhold.engines.cloudformation.values import AttrOf, RefTo
 from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.ids import LogicalId
-from stackhold.model.record import AddPendingDelete, SetResource
+from stackhold.model.record import AddPendingDelete, DropResource, PendingDelete, SetResource
 from stackhold.model.run import IntentState, Outcome
 
 A, B, C = LogicalId("A"), LogicalId("B"), LogicalId("C")
@@ -419,3 +419,16 @@ def test_an_update_of_what_is_gone_says_so_and_how_to_have_it_made_anew() -> Non
     assert result.error == (
         f"A: {THING} a is recorded and gone from the cloud (NotFound). Deploy with --replace A to have it made anew."
     )
+
+
+def test_what_waits_to_be_deleted_is_let_go_of_when_another_logical_id_has_that_very_resource() -> None:
+    stage = Stage().has(A={"Name": "mine"})
+    old = stage.run.record.resources[A]
+    stage.run.save([DropResource(A), AddPendingDelete(PendingDelete(A, old))])
+    stage.cloud.things.pop(old.physical_id)
+    stage.record = stage.run.record
+    stage.begin()
+    result = stage.deploy(B={"Name": "mine"})
+    assert result.exit_code is ExitCode.DONE
+    assert set(stage.cloud.things) == {stage.physical("B")} == {old.physical_id}
+    assert not stage.run.record.pending_deletes

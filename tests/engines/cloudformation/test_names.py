@@ -72,6 +72,16 @@ def test_a_suffix_is_never_cut_and_counts_towards_the_limit(
     assert len(made) <= limit
 
 
+@given(stack=stacks, logical_id=logical_ids, limit=limits, begin=st.sampled_from(["aws", "SSM-", "sthree-", "xn--"]))
+def test_a_generated_name_never_begins_with_what_aws_keeps_for_itself(
+    stack: StackName, logical_id: LogicalId, limit: int, begin: str
+) -> None:
+    rule = NameRule("Name", limit, reserved=("aws", "ssm", "sthree-", "xn--"))
+    made = name(rule, StackName(begin + stack), logical_id)
+    assert not rule.reserved_part(made)
+    assert len(made) <= limit
+
+
 @given(stack=stacks, logical_id=logical_ids, limit=limits)
 def test_a_short_stack_leaves_its_room_to_the_logical_id(stack: StackName, logical_id: LogicalId, limit: int) -> None:
     stack = StackName(re.sub("-+", "-", stack).strip("-"))

@@ -124,3 +124,11 @@ def test_any_item_of_a_pointer_is_any_position_of_a_path() -> None:
     assert touches(pointer, ("Targets", "3"))
     assert touches(("Code",), ("Code", "ZipFile"))
     assert not touches(pointer, ("Targets", "0", "Id"))
+
+
+def test_whether_a_tag_needs_a_value_is_the_types_own_rule() -> None:
+    queue, function = (schema_for(TypeName(name)) for name in ("AWS::SQS::Queue", "AWS::Lambda::Function"))
+    assert queue is not None
+    assert queue.tags_need_value
+    assert function is not None
+    assert not function.tags_need_value

@@ -47,6 +47,12 @@ class Removal:
         """One physical identity."""
         return self.logical_id, self.resource.physical_id
 
+    def dropped(self) -> RecordChange:
+        """What takes it out of the record."""
+        if self.is_pending:
+            return DropPendingDelete(self.logical_id, self.resource.physical_id)
+        return DropResource(self.logical_id)
+
 
 @dataclass(slots=True)
 class Removed:
@@ -102,7 +108,7 @@ class _CleanUp:
         except Exception as error:
             self._failed(removal, attempt, error)
             raise
-        bench.save(_dropped(removal))
+        bench.save(removal.dropped())
         bench.mark(removal.logical_id, IntentState.DONE, physical_id=record.physical_id)
         attempt.ended = bench.run.clock.boot()
         self.result.attempts.append(attempt)
@@ -130,7 +136,7 @@ class _CleanUp:
 
     def _keep(self, removal: Removal) -> None:
         bench = self._bench
-        bench.save(_dropped(removal))
+        bench.save(removal.dropped())
         bench.mark(removal.logical_id, IntentState.DONE, physical_id=removal.resource.physical_id)
         self.result.kept.append(removal)
         bench.tell(
@@ -202,9 +208,3 @@ def _order(
     return {
         key: {other for dependent in before[key[0]] for other in keys_of[dependent] if other != key} for key in removals
     }
-
-
-def _dropped(removal: Removal) -> RecordChange:
-    if removal.is_pending:
-        return DropPendingDelete(removal.logical_id, removal.resource.physical_id)
-    return DropResource(removal.logical_id)

@@ -26,11 +26,12 @@ from stackhold.engines.cloudformation.operations import Operations, is_forward, 
 from stackhold.engines.cloudformation.outputs import resolve_outputs
 from stackhold.engines.cloudformation.plan import Action
 from stackhold.engines.cloudformation.summary import not_tried, still_there, summary_of, told
+from stackhold.engines.cloudformation.taken_names import is_same_one
 from stackhold.engines.cloudformation.walk import Crew, Walked, walk
 from stackhold.errors import StackholdError, StoodDown
 from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
-from stackhold.model.record import DropPendingDelete, SetStack
+from stackhold.model.record import SetStack
 from stackhold.model.run import IntentState, Outcome
 from stackhold.ports.engine import WorkResult
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from stackhold.engines.cloudformation.plan import Plan
     from stackhold.model.ids import LogicalId
     from stackhold.model.journal import JournalOperation
-    from stackhold.model.record import StateRecord
+    from stackhold.model.record import ResourceRecord, StateRecord
 
 _CHANGING: Final = frozenset({Verb.CREATE, Verb.UPDATE, Verb.REPLACE, Verb.DELETE})
 
@@ -163,7 +164,7 @@ class DeployExecution:
         )
 
     def _removals(self) -> list[Removal]:
-        """What the clean-up has to do; a pending delete whose resource is in use again is only forgotten."""
+        """What the clean-up has to do; of what is in use again, under whatever logical id, the record only lets go."""
         plan = self._plan
         found: list[Removal] = []
         for name, change in plan.changes.items():
@@ -175,19 +176,21 @@ class DeployExecution:
                 found.append(Removal(name, change.recorded, kept_by=change.keeps_old or "Retain"))
             else:
                 found += self._old_one(name)
-        live = {record.physical_id for name in plan.changes if (record := self._known.record(name)) is not None}
-        for pending in plan.pending_deletes:
-            if pending.resource.physical_id in live and self._is_in_use(
-                pending.logical_id, pending.resource.physical_id
-            ):
-                self._bench.save(DropPendingDelete(pending.logical_id, pending.resource.physical_id))
-            else:
-                found.append(Removal(pending.logical_id, pending.resource, is_pending=True))
-        return found
+        found += [Removal(item.logical_id, item.resource, is_pending=True) for item in plan.pending_deletes]
+        in_use = [removal for removal in found if self._is_in_use(removal.resource)]
+        for removal in in_use:
+            self._bench.save(removal.dropped())
+            self._bench.mark(removal.logical_id, IntentState.DONE, physical_id=removal.resource.physical_id)
+        return [removal for removal in found if removal not in in_use]
 
-    def _is_in_use(self, logical_id: LogicalId, physical_id: str) -> bool:
-        record = self._known.record(logical_id)
-        return record is not None and record.physical_id == physical_id
+    def _is_in_use(self, resource: ResourceRecord) -> bool:
+        """Whether a resource of the stack, as it is now, is that very one of the cloud."""
+        living = (self._known.record(name) for name, change in self._plan.changes.items() if is_forward(change))
+        return any(
+            is_same_one(one, resource) and is_same_one(one, resource, scope=self._bench.handler(resource).scope)
+            for one in living
+            if one is not None
+        )
 
     def _old_one(self, name: LogicalId) -> list[Removal]:
         attempt = self._operations.attempts.get(name)

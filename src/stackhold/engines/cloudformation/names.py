@@ -25,6 +25,8 @@ REGION_TAG: Final = "stackhold:region"
 RUN_TAG: Final = "stackhold:run"
 LOGICAL_ID_TAG: Final = "stackhold:logical-id"
 _OWNERSHIP_TAGS: Final = frozenset({STACK_TAG, REGION_TAG, RUN_TAG, LOGICAL_ID_TAG})
+_HARMLESS: Final = "s"
+"""Goes before a generated name that would begin with what AWS keeps for itself."""
 _BASE36: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -98,8 +100,9 @@ def physical_name(
 ) -> str:
     """The name that the properties give, or else a generated one that keeps the rule of its type.
 
-    Generated: `<stack>-<logical id>-<tail>`, the first two cut to fit. The tail hashes account and region too, for
-    names that are unique beyond a region. `replacement` counts the tries of one run to make this resource anew.
+    Generated: `<stack>-<logical id>-<tail>`, the first two cut to fit, with `s-` before what is reserved. The tail
+    hashes account and region too, for names that are unique beyond a region. `replacement` counts the tries of one run
+    to make this resource anew.
     """
     explicit = properties.get(rule.property)
     if isinstance(explicit, str) and explicit:
@@ -108,6 +111,8 @@ def physical_name(
     digest = _digest(account, region, stack, logical_id, run_id, replacement)
     room = rule.limit - TAIL_LENGTH - 1 - len(suffix)
     head = _head(stack, logical_id, room)
+    if rule.reserved_part(f"{head}-"):
+        head = f"{_HARMLESS}-{_head(stack, logical_id, room - len(_HARMLESS) - 1)}"
     name = f"{head}-{_base36(digest)}"
     return (name.lower() if rule.lower else name) + suffix
 

@@ -19,10 +19,13 @@ from stackhold.engines.cloudformation.plan import Action, Effect, Plan, Property
 from stackhold.engines.cloudformation.route import Native, is_stateful, route_for, route_of
 from stackhold.engines.cloudformation.schema import schema_for
 from stackhold.engines.cloudformation.sight import Attribute, Sight
+from stackhold.engines.cloudformation.taken_names import refused_names
+from stackhold.engines.cloudformation.taking_back import taken_back
 from stackhold.engines.cloudformation.template.resolve import as_text, references, resolve
 from stackhold.engines.cloudformation.values import UNKNOWN
 from stackhold.engines.cloudformation.wanted import wanted_properties
 from stackhold.errors import InputError, TemplateError
+from stackhold.model.record import DropPendingDelete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -133,10 +136,9 @@ class _Planner:
             if logical_id not in self._desired.resources:
                 self._try_removal(logical_id, resource)
         self._raise_problems()
-        refusals.refuse_moved_names(self._changes, self._resolved, native=self._native)
         pending, warnings = _pending(self._record)
         outputs = {name: self._output(name) for name in self._desired.outputs}
-        return Plan(
+        plan = Plan(
             changes=self._changes,
             needs=self._needs,
             old_needs=_old_needs(self._record),
@@ -150,6 +152,24 @@ class _Planner:
             resolved=self._resolved,
             stack_tags=self._stack_tags,
         )
+        self._refuse_taken_names(plan)
+        return plan
+
+    def _refuse_taken_names(self, plan: Plan) -> None:
+        """Names that are not free when they are wanted. An old resource that is taken back has its name by right."""
+        back = taken_back(plan, self._record, native=self._native) if self._record is not None else ()
+        stays = {(one.logical_id, one.physical_id) for one in back if isinstance(one, DropPendingDelete)}
+        waiting = [one for one in plan.pending_deletes if (one.logical_id, one.resource.physical_id) not in stays]
+        refused = refused_names(
+            self._changes,
+            self._resolved,
+            waiting,
+            native=self._native,
+            is_gone=lambda one: self._is_gone(one.logical_id, one.resource),
+        )
+        for logical_id, error in refused:
+            self._problems.append(_placed(error, self._desired.file, self._desired.resources[logical_id]))
+        self._raise_problems()
 
     def _check_allowed(self) -> None:
         unknown = sorted(self._allow_replace - self._desired.resources.keys())
@@ -194,6 +214,7 @@ class _Planner:
             is_stateful=recorded is not None and is_stateful(recorded.type, route, native=self._native),
         )
         if recorded is None:
+            refusals.refuse_reserved_name(logical_id, desired.type, properties, native=self._native)
             return blank
         if recorded.type != desired.type:
             return self._other_type(blank, desired, recorded)
@@ -270,6 +291,7 @@ class _Planner:
         if change.action not in (Action.REPLACE, Action.MAY_REPLACE):
             return change
         route_of(change.logical_id, recorded, native=self._native)
+        refusals.refuse_reserved_name(change.logical_id, desired.type, properties, native=self._native)
         policy = refusals.effective_policy(desired.type, desired.update_replace_policy, recorded.properties)
         refusals.refuse_snapshot(change.logical_id, desired.type, policy, what="replaced")
         schema = schema_for(desired.type)

@@ -8,17 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackhold.engines.cloudformation.meaning import has_unknown
-from stackhold.engines.cloudformation.plan import Action
 from stackhold.engines.cloudformation.schema import schema_for
 from stackhold.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackhold.engines.cloudformation.plan import ResourceChange
     from stackhold.engines.cloudformation.route import Native
     from stackhold.engines.cloudformation.template.desired import DesiredResource
-    from stackhold.engines.cloudformation.values import Props
     from stackhold.model.ids import LogicalId, TypeName
     from stackhold.model.record import ResourceRecord
 
@@ -85,27 +82,20 @@ def explicit_name(type_name: TypeName, properties: Mapping[str, Any], *, native:
     return "|".join(text for text in texts if text) if texts and all(texts) else None
 
 
-def refuse_moved_names(
-    changes: Mapping[LogicalId, ResourceChange], resolved: Mapping[LogicalId, Props], *, native: Native
+def refuse_reserved_name(
+    logical_id: LogicalId, type_name: TypeName, properties: Mapping[str, Any], *, native: Native
 ) -> None:
-    """A resource under a new logical id cannot take the name of one that goes only after it has come."""
-    leaving = {
-        (change.type, name): change.logical_id
-        for change in changes.values()
-        if change.action in (Action.DELETE, Action.RETAIN) and change.recorded
-        if (name := explicit_name(change.type, change.recorded.properties, native=native))
-    }
-    for change in changes.values():
-        if change.action is not Action.CREATE:
-            continue
-        name = explicit_name(change.type, resolved.get(change.logical_id, {}), native=native)
-        other = leaving.get((change.type, name)) if name else None
-        if other is not None:
-            raise InputError(
-                f"{change.logical_id} ({change.type}) would be created as {name}, which is {other}'s name until that "
-                "is deleted",
-                hint=f"Keep the logical id {other}, or give the new resource another name.",
-            )
+    """A name that AWS keeps for itself, for a resource that is to be made."""
+    handler = native(type_name)
+    name = explicit_name(type_name, properties, native=native)
+    if handler is None or handler.name_rule is None or name is None:
+        return
+    reserved = handler.name_rule.reserved_part(name)
+    if reserved:
+        raise InputError(
+            f"{logical_id} ({type_name}) would be created as {name}, and AWS keeps names with {reserved} for itself",
+            hint="Choose another name, or leave it open.",
+        )
 
 
 def _text(value: Any) -> str | None:

@@ -104,6 +104,8 @@ class TypeSchema:
     tag_property: Pointer | None
     """Where its tags are; `None` when it takes none."""
     tags_updatable: bool
+    tags_need_value: bool
+    """Whether each tag of a list must have a value."""
     required: frozenset[str]
     attributes: frozenset[str]
     """What `Fn::GetAtt` may name, dotted: the read-only properties, and others that are known to work."""
@@ -233,6 +235,7 @@ def _schema(name: TypeName) -> TypeSchema | None:
         delete_first="deleteFirst" in raw,
         tag_property=_pointer(tags["property"]) if tags else None,
         tags_updatable=bool(tags.get("updatable")),
+        tags_need_value=bool(tags.get("valued")),
         required=frozenset(raw.get("required", ())),
         attributes=frozenset(".".join(pointer) for pointer in read_only if ANY_ITEM not in pointer) | set(others),
         properties_are_attributes=others == "*",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from stackhold.engines.cloudformation.coerce import coerce
 from stackhold.engines.cloudformation.meaning import has_unknown, tag_map
 from stackhold.engines.cloudformation.schema import Kind, schema_for
+from stackhold.engines.cloudformation.tag_rules import check_tags
 from stackhold.engines.cloudformation.template.resolve import resolve
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def wanted_properties(
     """
     resolved = resolve(properties, lookup)
     coerced = coerce(type_name, resolved, logical_id=logical_id)
+    check_tags(type_name, coerced, logical_id=logical_id)
     schema = schema_for(type_name)
     if not stack_tags or schema is None or not _takes_tags_later(schema):
         return coerced

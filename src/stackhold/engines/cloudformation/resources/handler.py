@@ -53,6 +53,17 @@ class NameRule:
     lower: bool = False
     suffix: Callable[[Props], str] | None = None
     """Added after the cut, such as `.fifo`."""
+    reserved: tuple[str, ...] = ()
+    """What AWS lets no name begin with, in lower case; it means any case."""
+    reserved_ends: tuple[str, ...] = ()
+    """What AWS lets no name end with."""
+
+    def reserved_part(self, name: str) -> str:
+        """The part of a name that AWS keeps for itself; empty when there is none."""
+        lower = name.lower()
+        begins = next((part for part in self.reserved if lower.startswith(part)), "")
+        ends = next((part for part in self.reserved_ends if lower.endswith(part)), "")
+        return f"{begins} at their beginning" if begins else f"{ends} at their end" if ends else ""
 
 
 @dataclass(frozen=True, slots=True)

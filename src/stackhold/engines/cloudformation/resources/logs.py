@@ -42,7 +42,7 @@ class LogGroup(Handler):
             "Tags",
         }
     )
-    name_rule: ClassVar[NameRule | None] = NameRule(property="LogGroupName", limit=512)
+    name_rule: ClassVar[NameRule | None] = NameRule(property="LogGroupName", limit=512, reserved=("aws/",))
     found_by: ClassVar[FoundBy] = FoundBy.NAME
     defaults: ClassVar[Mapping[str, Any]] = {
         "DataProtectionPolicy": {},

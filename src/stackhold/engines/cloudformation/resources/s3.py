@@ -178,7 +178,13 @@ class Bucket(Handler):
         "ObjectLockEnabled",
         "Tags",
     }
-    name_rule: ClassVar[NameRule | None] = NameRule(property="BucketName", limit=63, lower=True)
+    name_rule: ClassVar[NameRule | None] = NameRule(
+        property="BucketName",
+        limit=63,
+        lower=True,
+        reserved=("xn--", "sthree-", "amzn-s3-demo-"),
+        reserved_ends=("-s3alias", "--ol-s3", "--x-s3", "--table-s3", ".mrap"),
+    )
     found_by: ClassVar[FoundBy] = FoundBy.NAME
     defaults: ClassVar[Mapping[str, Any]] = {
         "AccelerateConfiguration": {"AccelerationStatus": "Suspended"},

@@ -32,7 +32,9 @@ class Parameter(Handler):
 
     type: ClassVar[TypeName] = TypeName("AWS::SSM::Parameter")
     properties: ClassVar[frozenset[str]] = _SENT | {"Name", "Tags"}
-    name_rule: ClassVar[NameRule | None] = NameRule(property="Name", limit=512)
+    name_rule: ClassVar[NameRule | None] = NameRule(
+        property="Name", limit=512, reserved=("aws", "ssm", "/aws/", "/ssm/")
+    )
     found_by: ClassVar[FoundBy] = FoundBy.NAME
     defaults: ClassVar[Mapping[str, Any]] = {
         "AllowedPattern": "",

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from stackhold.engines.cloudformation.template.bounded_match import BoundedPattern, TooMuchWork
 from stackhold.engines.cloudformation.template.java_pattern import java_pattern
 from stackhold.engines.cloudformation.template.nodes import ListNode, MapNode, Place, ScalarNode, kind
 from stackhold.engines.cloudformation.template.structure import body, label, text_of
@@ -47,7 +48,7 @@ class Declared:
     is_number: bool
     """Each value, or each item of a list, must be a number."""
     allowed: tuple[str, ...] | None
-    pattern: re.Pattern[str] | None
+    pattern: BoundedPattern | None
     lengths: tuple[int | None, int | None]
     bounds: tuple[float | None, float | None]
     complaint: str
@@ -103,13 +104,20 @@ def _problem(entry: Declared, value: str) -> str:
         return "is no number"
     if entry.allowed is not None and not _is_allowed(value, entry.allowed, numeric=checks_number):
         return f"is not one of the allowed values {', '.join(entry.allowed)}"
-    if entry.pattern is not None and not entry.pattern.fullmatch(value):
-        return "does not match the allowed pattern"
+    if entry.pattern is not None and (mismatch := _mismatch(entry.pattern, value)):
+        return mismatch
     if not _within(len(value), entry.lengths):
         return f"has {len(value)} characters; allowed are {_range(entry.lengths)}"
     if checks_number and not _within(float(value), entry.bounds):
         return f"is out of range; allowed are {_range(entry.bounds)}"
     return ""
+
+
+def _mismatch(pattern: BoundedPattern, value: str) -> str:
+    try:
+        return "" if pattern.fullmatch(value) else "does not match the allowed pattern"
+    except TooMuchWork:
+        return "takes too long to hold against the allowed pattern, which has too many repetitions in one another"
 
 
 def _is_allowed(value: str, allowed: tuple[str, ...], *, numeric: bool) -> bool:
@@ -174,12 +182,12 @@ class _Reader:
             raise self._error("AllowedValues must be a list of texts or numbers", node.place)
         return tuple(texts)
 
-    def pattern(self) -> re.Pattern[str] | None:
+    def pattern(self) -> BoundedPattern | None:
         text = self.text("AllowedPattern")
         if text is None:
             return None
         try:
-            return java_pattern(text)
+            return BoundedPattern(java_pattern(text))
         except ValueError as error:
             raise self._error(f"AllowedPattern cannot be used: {error}", self._node.keys["AllowedPattern"]) from None
 
