@@ -74,7 +74,7 @@ def parse_created(text: str) -> Instant | None:
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
-    """The values by label. A line that begins no later field continues the value before it; an empty one ends the last."""
+    """The values by label. A line that begins no later field belongs to the one before; an empty one ends the last."""
     found: dict[str, str] = {}
     label = ""
     for line in lines:
