@@ -7,13 +7,12 @@ it is recorded and as recorded, nothing is left of the runs, and a destroy leave
 
 from __future__ import annotations
 
-import re
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from tests.faults.disturb import OTHERS, Disturbance, hash_of, shuffled
+from tests.faults.looks import beyond, difference, unrecorded
 from tests.faults.operations import Unprepared, operation
 from tests.faults.points import STACK, Point, points_of
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 Unlocking = Literal["force", "expiry"]
 _SHORT: Final = ("--lock-ttl", "8s", "--lock-renew", "1s")
-_NAMELESS: Final = frozenset({"targets", "role policies"})
-"""Kinds whose members are parts of other resources, or have ids that only their handler can make."""
 _REFUSED_WHEN_DONE: Final = {
     "destroy": ("no stack ", "there is nothing to destroy"),
 }
@@ -160,7 +157,7 @@ class Bench:
             destroyed = self.stage.run("destroy", STACK, "--yes")
             if destroyed.code:
                 problems.append(destroyed.told())
-        left = _difference(self._of_stack(), {})
+        left = difference(self._of_stack(), {})
         problems += [f"after a destroy there is still {what}" for what in left]
         if self.stage.stored("state.json") is not None:
             problems.append("after a destroy there is still a record")
@@ -168,15 +165,12 @@ class Bench:
 
     def _wrong(self) -> list[str]:
         held = self._of_stack()
-        problems = [f"there is {what}" for what in _difference(held, self._want)]
+        problems = [f"there is {what}" for what in difference(held, self._want)]
         record = self.stage.stored("state.json") or {}
         resources = record.get("resources", {})
         if set(resources) != self._recorded:
             problems.append(f"recorded is {sorted(set(resources) ^ self._recorded)} otherwise than it should be")
-        known = {word for item in resources.values() for word in _words(item["physicalId"])}
-        for kind, names in held.items():
-            if kind not in _NAMELESS:
-                problems += [f"not recorded: {name} ({kind})" for name in names if _words(name)[-1] not in known]
+        problems += unrecorded(held, [item["physicalId"] for item in resources.values()])
         if record.get("pendingDeletes"):
             problems.append(f"to be deleted yet: {record['pendingDeletes']}")
         if self.stage.stored("lock.json") is not None:
@@ -199,23 +193,4 @@ class Bench:
 
     def _of_stack(self) -> dict[str, list[str]]:
         """What exists now and did not when nothing was done."""
-        found = {}
-        for kind, names in self.stage.held().items():
-            more = Counter(names)
-            more.subtract(self._nothing.get(kind, []))
-            if rest := sorted(more.elements()):
-                found[kind] = rest
-        return found
-
-
-def _difference(held: dict[str, list[str]], want: dict[str, int]) -> list[str]:
-    return [
-        f"{len(held.get(kind, []))} instead of {want.get(kind, 0)} {kind}: {', '.join(held.get(kind, []))}"
-        for kind in sorted({*held, *want})
-        if len(held.get(kind, [])) != want.get(kind, 0)
-    ]
-
-
-def _words(name: str) -> list[str]:
-    """The parts of a name, an ARN or a URL."""
-    return re.split(r"[/:| ]", name)
+        return beyond(self.stage.held(), self._nothing)

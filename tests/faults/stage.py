@@ -18,6 +18,7 @@ from tests.faults.zygote import Command, Zygote
 from tests.inventory import inventory
 
 from stackhold.testing import emulators
+from stackhold.testing.emulators import CREDENTIALS
 from stackhold.testing.proxy import SlowProxy
 from stackhold.testing.strict_aws import strict
 
@@ -54,14 +55,21 @@ class Stage:
     proxy: SlowProxy
     zygote: Zygote
     folder: Path
+    account: str = CREDENTIALS["AWS_ACCESS_KEY_ID"]
+    """The access key. Accounts called by 12 digits share an emulator, and in it only the names of buckets."""
+    bucket: str = BUCKET
     _clients: dict[str, Any] = field(default_factory=dict)
 
     def clear(self) -> None:
         """Nothing exists but an empty bucket for the state."""
         self.proxy.reset()
         self.emulator.reset()
-        strict(self.proxy, self.emulator)
-        self.client("s3").create_bucket(Bucket=BUCKET)
+        self.found()
+
+    def found(self) -> None:
+        """A bucket for the state, and a proxy that refuses what AWS refuses."""
+        strict(self.proxy, self.emulator, account=self.account)
+        self.client("s3").create_bucket(Bucket=self.bucket)
 
     def start(self, *args: str) -> Command:
         """Start a command and go on."""
@@ -69,8 +77,9 @@ class Stage:
         env = {
             **kept,
             **self.emulator.environment(),
+            "AWS_ACCESS_KEY_ID": self.account,
             "AWS_ENDPOINT_URL": self.proxy.url,
-            "STACKHOLD_STATE": f"s3://{BUCKET}",
+            "STACKHOLD_STATE": f"s3://{self.bucket}",
             "NO_COLOR": "1",
         }
         return self.zygote.start(*args, env=env, cwd=self.folder)
@@ -94,7 +103,7 @@ class Stage:
                 service,
                 endpoint_url=self.emulator.url,
                 region_name="us-east-1",
-                aws_access_key_id="test",
+                aws_access_key_id=self.account,
                 aws_secret_access_key="test",
             )
         return self._clients[service]
@@ -106,7 +115,7 @@ class Stage:
     def stored(self, name: str) -> dict[str, Any] | None:
         """An object of the stack in the store; None when there is none."""
         try:
-            body = self.client("s3").get_object(Bucket=BUCKET, Key=f"{_FOLDER}/{name}")["Body"].read()
+            body = self.client("s3").get_object(Bucket=self.bucket, Key=f"{_FOLDER}/{name}")["Body"].read()
         except ClientError as error:
             if error.response["Error"]["Code"] in {"NoSuchKey", "404"}:
                 return None

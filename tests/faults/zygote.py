@@ -60,6 +60,7 @@ class Zygote:
         self._folder = folder
         self._count = 0
         self._commands: dict[int, Command] = {}
+        self._asking = threading.Lock()
         self._started = threading.Condition()
         self._asked: Command | None = None
         self._process = subprocess.Popen(
@@ -72,10 +73,10 @@ class Zygote:
         threading.Thread(target=self._listen, name="zygote", daemon=True).start()
 
     def start(self, *args: str, env: Mapping[str, str], cwd: Path) -> Command:
-        """Start a command."""
-        self._count += 1
-        out, err = self._folder / f"{self._count}.out", self._folder / f"{self._count}.err"
-        with self._started:
+        """Start a command; several threads may."""
+        with self._asking, self._started:
+            self._count += 1
+            out, err = self._folder / f"{self._count}.out", self._folder / f"{self._count}.err"
             self._asked = Command(args, 0, out, err)
             line = {"args": args, "env": dict(env), "cwd": str(cwd), "out": str(out), "err": str(err)}
             self._stream(self._process.stdin).write(json.dumps(line) + "\n")

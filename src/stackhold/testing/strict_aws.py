@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from stackhold.testing.proxy import Call, SlowProxy
 
 
-def strict(proxy: SlowProxy, emulator: Emulator) -> None:
-    """Add the rules to a proxy in front of this emulator."""
-    asked = _Asked(emulator.url)
+def strict(proxy: SlowProxy, emulator: Emulator, *, account: str = CREDENTIALS["AWS_ACCESS_KEY_ID"]) -> None:
+    """Add the rules to a proxy in front of this emulator; `account` is the access key that the requests come with."""
+    asked = _Asked(emulator.url, account)
     proxy.add(Rule(service="apigateway", operation="CreateRoute", judge=asked.route))
     proxy.add(Rule(service="apigateway", operation="CreateStage", judge=asked.stage))
     proxy.add(Rule(service="lambda", operation="CreateEventSourceMapping", judge=asked.mapping))
@@ -37,8 +37,9 @@ def strict(proxy: SlowProxy, emulator: Emulator) -> None:
 class _Asked:
     """What the emulator says is there."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, account: str) -> None:
         self._url = url
+        self._account = account
 
     def route(self, call: Call, request: Message) -> Answer | None:
         """An HTTP API has one route of a key."""
@@ -94,7 +95,7 @@ class _Asked:
         return None
 
     def _asked(self, service: str, operation: str, call: Call, **parameters: str) -> dict[str, Any]:
-        client = _client(self._url, service, call.named.region or "us-east-1")
+        client = _client(self._url, self._account, service, call.named.region or "us-east-1")
         answer: dict[str, Any] = getattr(client, operation)(**parameters)
         return answer
 
@@ -104,13 +105,13 @@ def _api_of(call: Call) -> str:
 
 
 @functools.cache
-def _client(url: str, service: str, region: str) -> object:
+def _client(url: str, account: str, service: str, region: str) -> object:
     import botocore.session
 
     return botocore.session.Session().create_client(
         service,
         endpoint_url=url,
         region_name=region,
-        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        aws_access_key_id=account,
         aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
     )
