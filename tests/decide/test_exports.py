@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from stackhold.decide.exports import with_exports
+from stackhold.decide.exports import taken_exports, with_exports
 from stackhold.model.exports import Export, ExportsIndex
 from stackhold.model.ids import Region, StackName
 from stackhold.model.instant import Instant
@@ -49,3 +49,17 @@ def test_plain_outputs_are_not_added() -> None:
 def test_nothing_of_ours_is_left_when_the_stack_is_gone() -> None:
     before = index(ApiUrl=Export("old", OURS, HERE), Url=Export("theirs", THEIRS, HERE))
     assert changed(before, {}) == {"Url": Export("theirs", THEIRS, HERE)}
+
+
+def test_a_name_whose_producer_is_no_more_is_taken_over_and_no_other() -> None:
+    before = index(Url=Export("theirs", THEIRS, HERE), Queue=Export("theirs", THEIRS, HERE))
+    after = with_exports(before, {"Url": "u"}, outputs={}, stack=OURS, region=HERE, now=NOW, free={"Url", "Queue"})
+    assert after is not None
+    assert after.exports == {"Url": Export("u", OURS, HERE), "Queue": Export("theirs", THEIRS, HERE)}
+
+
+def test_a_name_is_taken_when_another_stack_or_region_has_it() -> None:
+    elsewhere = Region("us-east-1")
+    before = index(Url=Export("u", THEIRS, HERE), Mine=Export("m", OURS, HERE), Far=Export("f", OURS, elsewhere))
+    taken = taken_exports(before, ["Url", "Mine", "Far", "New"], stack=OURS, region=HERE)
+    assert set(taken) == {"Url", "Far"}

@@ -26,17 +26,21 @@ def diff(surroundings: Surroundings, /, fail: bool, **options: object) -> int:
     from stackhold.cli.paint import Paint
     from stackhold.cli.planning import target
     from stackhold.engines.cloudformation.bench import DeployOptions
+    from stackhold.runs import exports
     from stackhold.runs.inspect import read_record
 
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
     wanted = target(call, wiring, options, deploy=DeployOptions())
-    found = read_record(wiring.store, wiring.keys(wanted.source.stack, wanted.region))
+    keys = wiring.keys(wanted.source.stack, wanted.region)
+    found = read_record(wiring.store, keys)
     record = found.required() if found is not None else None
     identity = wiring.identity(
         stack=wanted.source.stack, region=wanted.region, operation="diff", engine="cloudformation"
     )
-    plan = wanted.engine.plan(record, identity).plan
+    work = wanted.engine.plan(record, identity)
+    exports.look(wiring.store, keys, work)
+    plan = work.plan
     document = render_plan.plan_document(plan, stack=identity.stack, region=identity.region, record=record)
     paint = Paint(surroundings.color_on(call.output.human))
     text = render_plan.plan_text(plan, stack=identity.stack, region=identity.region, record=record, paint=paint)

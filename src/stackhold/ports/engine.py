@@ -138,6 +138,26 @@ class Work(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedExports:
+    """What a stack exports after a run, as far as its plan can tell."""
+
+    by_name: Mapping[str, object]
+    """The value of each export whose name is known; it may not be known itself."""
+    is_complete: bool
+    """Whether every name and every value is known."""
+
+
+@runtime_checkable
+class ExportingWork(Protocol):
+    """Work that changes what a stack exports: its names are looked up in the region's index before anything else."""
+
+    @property
+    def exports(self) -> PlannedExports | None:
+        """What the stack exports afterwards; None for one that has no outputs and had none."""
+        ...
+
+
 class Engine(Protocol):
     """One way to change the world, set up for one operation on one stack."""
 

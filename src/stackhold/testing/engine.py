@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stackhold.model.record import StateRecord
     from stackhold.model.run import RunIdentity
     from stackhold.model.values import JsonMap
-    from stackhold.ports.engine import Engine, Looking, RecoveringEngine, Run, Work
+    from stackhold.ports.engine import Engine, ExportingWork, Looking, PlannedExports, RecoveringEngine, Run, Work
 
     Script = Callable[[Run], WorkResult]
 
@@ -50,6 +50,7 @@ class ScriptedWork:
     intents: Sequence[Intent]
     steps: Sequence[JsonMap]
     is_empty: bool = False
+    exports: PlannedExports | None = None
 
     def perform(self, run: Run) -> WorkResult:
         """Do what the test said."""
@@ -68,6 +69,8 @@ class ScriptedEngine:
     """The records that plans were made from, in order."""
     intents_instead: Sequence[Intent] | None = None
     """The plan's intents, where a test does not want the usual ones."""
+    exports: PlannedExports | None = None
+    """What the stack is to export."""
     plan_called: threading.Event = field(default_factory=threading.Event)
 
     def plan(self, record: StateRecord | None, identity: RunIdentity) -> Work:
@@ -81,7 +84,7 @@ class ScriptedEngine:
         ]
         steps = [{"logicalId": name, "type": TYPE, "operation": "create"} for name in self.creates]
         intents = list(self.intents_instead) if self.intents_instead is not None else intents
-        return ScriptedWork(self.script, intents, steps, is_empty=not self.creates)
+        return ScriptedWork(self.script, intents, steps, is_empty=not self.creates, exports=self.exports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +117,4 @@ if TYPE_CHECKING:
     ___: type[RecoveringEngine] = RecoveringScript
     _: type[Engine] = ScriptedEngine
     __: type[Work] = ScriptedWork
+    ____: type[ExportingWork] = ScriptedWork

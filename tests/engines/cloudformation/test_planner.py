@@ -549,3 +549,25 @@ def test_a_stack_that_cdkd_deployed_needs_nothing() -> None:
     assert {name: change.changes for name, change in plan.changes.items() if change.action is not Action.KEEP} == {}
     assert plan.is_empty
     assert set(actions(plan_destroy(recorded, native=handler_for)).values()) == {Action.DELETE}
+
+
+def exported(name: Any, value: Any = "v") -> dict[str, Any]:
+    return {"Value": value, "Export": {"Name": name}}
+
+
+def test_a_plan_knows_what_the_stack_exports_as_far_as_that_is_known() -> None:
+    new = {"Fn::GetAtt": ["A", "Arn"]}
+    outputs = {"Known": exported("k"), "Value": exported("v", new), "Name": exported(new), "Plain": {"Value": "p"}}
+    plan = planned({"A": a_queue()}, Outputs=outputs)
+    assert (plan.exports, plan.exports_known) == ({"k": "v", "v": UNKNOWN}, False)
+    plan = planned({"A": a_queue()}, record({"A": queue()}), Outputs=outputs)
+    assert (plan.exports, plan.exports_known) == ({"k": "v", "v": "arn:q-1", "arn:q-1": "v"}, True)
+
+
+def test_an_export_name_that_is_empty_or_given_twice_is_refused() -> None:
+    arn = {"Fn::GetAtt": ["A", "Arn"]}
+    recorded = record({"A": queue()})
+    with pytest.raises(InputError, match="'arn:q-1' of output B is another output's too"):
+        planned({"A": a_queue()}, recorded, Outputs={"A": exported(arn), "B": exported(arn)})
+    with pytest.raises(InputError, match="the export name is empty"):
+        planned({"A": a_queue()}, Outputs={"B": exported("")})

@@ -33,6 +33,7 @@ from stackhold.engines.cloudformation.template.desired import DesiredStack, Inpu
 from stackhold.engines.cloudformation.values import UNKNOWN, Lookup, Props
 from stackhold.engines.cloudformation.wanted import wanted_properties
 from stackhold.errors import Bug, InputError
+from stackhold.ports.engine import PlannedExports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from stackhold.model.run import Intent, RunIdentity
     from stackhold.model.values import JsonMap
     from stackhold.ports.aws import Aws
-    from stackhold.ports.engine import Engine, Looking, RecoveringEngine, Recovery, Run, Work, WorkResult
+    from stackhold.ports.engine import Engine, ExportingWork, Looking, RecoveringEngine, Recovery, Run, Work, WorkResult
 
 _STACK_IDS: Final = uuid.UUID("6f0e0c3c-7f0b-5a0e-9d55-0f8f6c3f3c11")
 """The namespace of the UUIDs at the end of our stack ids."""
@@ -199,6 +200,14 @@ class DeployWork:
         """Whether nothing at all would change."""
         return self.plan.is_empty
 
+    @property
+    def exports(self) -> PlannedExports | None:
+        """What the stack exports afterwards; None where it has no exports and there is none of it to take away."""
+        plan, had_outputs = self.plan, bool(self.record and self.record.outputs)
+        if not plan.exports and plan.exports_known and not had_outputs:
+            return None
+        return PlannedExports(plan.exports, plan.exports_known)
+
     def perform(self, run: Run) -> WorkResult:
         """Carry it out."""
         if self.first:
@@ -345,4 +354,5 @@ if TYPE_CHECKING:
     _deploy_recovers: type[RecoveringEngine] = DeployEngine
     _destroy_recovers: type[RecoveringEngine] = DestroyEngine
     _deploy_work: type[Work] = DeployWork
+    _deploy_exports: type[ExportingWork] = DeployWork
     _destroy_work: type[Work] = DestroyWork

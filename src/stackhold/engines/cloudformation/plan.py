@@ -110,6 +110,10 @@ class Plan:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     output_values: Mapping[str, Any] = field(default_factory=dict)
     """What each output will be, as far as that is known while planning (UNKNOWN where not)."""
+    exports: Mapping[str, Any] = field(default_factory=dict)
+    """The value of each export whose name is known while planning (UNKNOWN where it is not)."""
+    exports_known: bool = True
+    """Whether every name and value of them is known."""
     outputs_changed: bool = False
     parameters_changed: bool = False
     warnings: tuple[str, ...] = ()

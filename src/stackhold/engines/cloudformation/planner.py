@@ -138,6 +138,7 @@ class _Planner:
         self._raise_problems()
         pending, warnings = _pending(self._record)
         outputs = {name: self._output(name) for name in self._desired.outputs}
+        exports, exports_known = self._exports(outputs)
         plan = Plan(
             changes=self._changes,
             needs=self._needs,
@@ -146,6 +147,8 @@ class _Planner:
             outputs=self._desired.outputs,
             parameters=self._desired.parameters,
             output_values=outputs,
+            exports=exports,
+            exports_known=exports_known,
             outputs_changed=outputs != dict(self._record.outputs if self._record else {}),
             parameters_changed=self._parameters_changed(),
             warnings=(*self._desired.warnings, *warnings, *self._in_vain()),
@@ -333,13 +336,31 @@ class _Planner:
         unknown = sorted(one for one, attribute in named if self._sight.lookup(one, attribute) is UNKNOWN)
         return unknown[0] if unknown else None
 
+    def _exports(self, outputs: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+        """The values of the exports whose names are known, and whether all that there is to know is."""
+        found: dict[str, Any] = {}
+        is_known = True
+        for name, output in self._desired.outputs.items():
+            export = None if output.export is None else self._text(output.export, f"the export name of output {name}")
+            if export is UNKNOWN:
+                is_known = False
+            elif export is not None:
+                if export in found or not export.strip():
+                    what = "is another output's too" if export in found else "is empty"
+                    raise TemplateError(f"the export name {export!r} of output {name} {what}", file=self._desired.file)
+                found[export] = outputs[name]
+        return found, is_known and UNKNOWN not in found.values()
+
     def _output(self, name: str) -> Any:
-        """An output's text, unknown as a whole when a part is; one that cannot be is refused before the first call."""
+        return self._text(self._desired.outputs[name].value, f"output {name}")
+
+    def _text(self, value: Any, what: str) -> Any:
+        """A text, unknown as a whole when a part is; one that cannot be is refused before the first call."""
         try:
-            value = resolve(self._desired.outputs[name].value, self._sight.lookup)
+            value = resolve(value, self._sight.lookup)
             return UNKNOWN if has_unknown(value) else as_text(value)
         except TemplateError as error:
-            raise TemplateError(f"output {name}: {error.reason}", file=self._desired.file) from error
+            raise TemplateError(f"{what}: {error.reason}", file=self._desired.file) from error
 
     def _parameters_changed(self) -> bool:
         """A record that does not tell its parameters (cdkd's) has not changed them."""

@@ -190,6 +190,8 @@ class _Stack:
             if isinstance(export, MapNode):
                 exported_as = _as_text(evaluator.text(export.entries["Name"], what="Export"))
             if isinstance(exported_as, str):
+                if not exported_as.strip():
+                    evaluator.fail("the export name is empty", node.place)
                 if exported_as in exported:
                     evaluator.fail(f"{exported[exported_as]} exports {exported_as!r} too", node.place)
                 exported[exported_as] = name
