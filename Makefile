@@ -5,10 +5,10 @@ WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test check bench faults pins schemas docs
+.PHONY: help setup demo test test-runtimes check bench faults pins schemas docs
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 15
 
 setup: .venv/.ready  ## a virtual environment in .venv, with everything that the other targets need
 
@@ -22,8 +22,13 @@ setup: .venv/.ready  ## a virtual environment in .venv, with everything that the
 demo: setup  ## deploy, watch, change, diff, drift and destroy a 48-resource stack on an emulator
 	$(BIN)/python -m tools.demo
 
+# Without those marked `runtimes`: they need what test-runtimes builds, and so Go.
 test: setup  ## every test that needs no more than Python
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not runtimes"
+
+test-runtimes: setup  ## the tests on OpenTofu and real providers; builds them once, with Go, into the user's cache
+	$(BIN)/python -m tests.runtimes.build
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m runtimes
 
 check: setup  ## the fast gate: format, lint, types, layers, sizes, docs, unit tests
 	$(BIN)/ruff format --check --quiet src tests tools benchmarks
@@ -33,7 +38,7 @@ check: setup  ## the fast gate: format, lint, types, layers, sizes, docs, unit t
 	$(BIN)/python tools/check_sizes.py src
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/list_resources.py --check
-	$(BIN)/pytest -n $(WORKERS) -m "not emulator and not story and not slow"
+	$(BIN)/pytest -n $(WORKERS) -m "not emulator and not story and not slow and not runtimes"
 
 faults: setup  ## what may go wrong, at full length: the protocol model, each of its rules left out, faults at every request
 	$(BIN)/python -m tests.model_protocol --steps 1000000
