@@ -83,18 +83,20 @@ def read_errored(place: Path) -> bytes | None:
         return None
     except OSError as error:
         raise _unreadable(place, error.strerror or str(error)) from error
-    with open(handle, "rb") as file:
+    try:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
             raise _unreadable(place, "it is no file")
         if facts.st_size > LARGEST:
             raise _unreadable(place, f"it has more than {LARGEST:,} bytes")
-        with contextlib.suppress(PermissionError):
+        with contextlib.suppress(OSError):
             os.fchmod(handle, stat.S_IRUSR | stat.S_IWUSR)
-        try:
+        with open(handle, "rb", closefd=False) as file:
             return file.read(LARGEST)
-        except OSError as error:
-            raise _unreadable(place, error.strerror or str(error)) from error
+    except OSError as error:
+        raise _unreadable(place, error.strerror or str(error)) from error
+    finally:
+        os.close(handle)
 
 
 def keep_emergency(state: bytes, directory: Path, kept: Path) -> Path:

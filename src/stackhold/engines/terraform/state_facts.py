@@ -45,7 +45,7 @@ class _State(msgspec.Struct):
     version: int | None = None
     terraform_version: str = ""
     resources: list[_Resource] | None = None
-    encrypted_data: msgspec.Raw | None = None
+    encrypted_data: str | None = None
 
 
 def facts_of(data: bytes, *, what: str = "the state") -> StateFacts:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from stackhold.engines.terraform.state_facts import facts_of, renumbered
 from stackhold.errors import InputError, RecordUnreadable, StoodDown, StoreConflict, StoreUnanswered, StoreUnreachable
@@ -19,6 +20,8 @@ from stackhold.model.record import ResourceRecord, SetResource
 from stackhold.model.run import StopCause
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stackhold.model.instant import Instant
     from stackhold.model.record import StateRecord
     from stackhold.ports.engine import Run
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 STATE: Final = LogicalId("state")
 STATE_TYPE: Final = TypeName("Stackhold::Terraform::State")
+Answer = TypeVar("Answer")
 _FIRST_PAUSE_MS: Final = 200
 _LONGEST_PAUSE_MS: Final = 5_000
 _TRIES: Final = 8
@@ -149,7 +153,7 @@ class StateKeeper:
         with self._lock:
             if self._pointer is not None and self._pointer.is_of(data):
                 return
-            self._put(data, highest=self._highest())
+            self._put(data, highest=self._through_outages(self._highest))
 
     def restore(self, sequence: int) -> int:
         """Make a former version the state again, under a serial above every one before; the number it has now.
@@ -210,19 +214,20 @@ class StateKeeper:
         sequence = self._pointer.sequence + 1 if self._pointer is not None else 1
         for _ in range(_TRIES):
             try:
-                self._append_at(sequence, data)
+                self._through_outages(partial(self._versions.append, sequence, data))
             except StoreConflict:
-                sequence = max([sequence, *(entry.sequence for entry in self._versions.list())]) + 1
+                taken = self._through_outages(self._versions.list)
+                sequence = max([sequence, *(entry.sequence for entry in taken)]) + 1
             else:
                 return sequence
         raise StoreConflict("no number for a new version of the state is free: others keep taking it")
 
-    def _append_at(self, sequence: int, data: bytes) -> None:
+    def _through_outages(self, call: Callable[[], Answer]) -> Answer:
         """Outages are sat out for as long as the run may go on."""
         pause = _FIRST_PAUSE_MS
         while True:
             try:
-                return self._versions.append(sequence, data)
+                return call()
             except (StoreUnreachable, StoreUnanswered):
                 self._run.wait(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_MS)
