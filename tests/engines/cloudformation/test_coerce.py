@@ -126,3 +126,10 @@ def test_coercing_twice_is_coercing_once(type_name: TypeName, value: Any, data: 
     name = data.draw(st.sampled_from(schema.properties.names))
     once = coerce_recorded(type_name, {name: value})
     assert coerce_recorded(type_name, once) == once
+
+
+@pytest.mark.parametrize("text", ["٣", "1" * 5000, "9" * 301, "1e999", "٣.5"])
+def test_what_only_looks_like_a_number_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InputError, match="VisibilityTimeout must be an integer"):
+        coerced(QUEUE, VisibilityTimeout=text)
+    assert coerce_recorded(QUEUE, {"VisibilityTimeout": text}) == {"VisibilityTimeout": text}

@@ -8,6 +8,7 @@ without a schema is taken as it is. What is in a record was accepted once, so it
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from stackhold.engines.cloudformation.schema import Kind, Pointer, Shape, schema_for
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from stackhold.engines.cloudformation.schema import TypeSchema
     from stackhold.model.ids import LogicalId, TypeName
 
-_INTEGER: Final = re.compile(r"[+-]?\d+")
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_LONGEST: Final = 300
+"""How many characters of a text may be a number: more are none that a service takes."""
+_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _WORDS: Final = {
     Kind.STRING: "text",
     Kind.INTEGER: "an integer",
@@ -126,11 +129,13 @@ def _boolean(value: str | float) -> Any:
 def _number(value: str | float, *, whole: bool) -> Any:
     if isinstance(value, str):
         text = value.strip()
+        if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
+            return UNKNOWN
         if _INTEGER.fullmatch(text):
             return int(text)
-        if not _NUMBER.fullmatch(text):
-            return UNKNOWN
         value = float(text)
+        if not isfinite(value):
+            return UNKNOWN
     if isinstance(value, float) and whole:
         return int(value) if value.is_integer() else UNKNOWN
     return value
