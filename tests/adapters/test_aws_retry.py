@@ -66,6 +66,26 @@ def test_throttling_is_waited_out_for_the_whole_budget_whatever_may_be_resent(re
     assert waits > 10
 
 
+@pytest.mark.parametrize("jitter", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("resend", Resend)
+@pytest.mark.parametrize("connect_ms", [0, 3_000, 10_000])
+def test_a_service_that_cannot_be_reached_is_called_for_twenty_seconds(
+    jitter: float, resend: Resend, connect_ms: int
+) -> None:
+    tries, now, last = Tries(), 1_000_000, 0
+    unsent = FAILURES[Kind.UNSENT]
+    while True:
+        now += connect_ms
+        tries, last = tries.with_failure(unsent, at=now), now
+        verdict = next_try(tries, unsent, resend=resend, left_ms=BUDGET, jitter=jitter, at=now)
+        if not isinstance(verdict, Again):
+            break
+        now += verdict.wait_ms
+    assert verdict is End.REFUSED
+    away = last - 1_000_000
+    assert 20_000 <= away <= max(26_000 + 2 * connect_ms, 5 * connect_ms + 3_200)
+
+
 @pytest.mark.parametrize(("kind", "most"), [(Kind.UNSENT, 4), (Kind.LOST, 9)])
 def test_a_dead_endpoint_is_given_up_after_a_number_of_tries(kind: Kind, most: int) -> None:
     tries, count = Tries(), 0
@@ -76,6 +96,7 @@ def test_a_dead_endpoint_is_given_up_after_a_number_of_tries(kind: Kind, most: i
             resend=Resend.SAFE,
             left_ms=BUDGET,
             jitter=0.0,
+            patience_ms=0,
         ),
         Again,
     ):

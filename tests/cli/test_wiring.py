@@ -34,6 +34,7 @@ def wiring(cwd: Path, **flags: str) -> Wiring:
         ({}, "--state file:{cwd}/.stackhold"),
         ({"state": "s3://acme-state"}, "--state s3://acme-state"),
         ({"state": "s3://acme-state", "state_prefix": "cdkd"}, "--state s3://acme-state --state-prefix cdkd"),
+        ({"state_prefix": "stackhold"}, "--state file:{cwd}/.stackhold --state-prefix stackhold"),
         ({"profile": "my profile"}, "--state file:{cwd}/.stackhold --profile 'my profile'"),
         ({"allow_network_dir": "true"}, "--state file:{cwd}/.stackhold --allow-network-dir"),
     ],

@@ -62,6 +62,15 @@ def test_the_live_run_is_the_one_that_holds_the_lock(scene: LockScene) -> None:
     assert live_run(scene.store, scene.clock, scene.keys) == RUN
 
 
+def test_the_live_run_is_found_behind_many_that_found_it_locked(scene: LockScene) -> None:
+    scene.log()
+    scene.lock(lock_id=LOCK_ID)
+    for number in range(10):
+        late = replace(scene.log(RunId(f"20990101T00000000{number}Z-00000000")), lock_id=None)
+        scene.write_log(replace(late, ended_at=scene.clock.now(), outcome=Outcome.FAILED))
+    assert live_run(scene.store, scene.clock, scene.keys) == RUN
+
+
 def test_a_lock_of_another_tool_has_no_run_to_follow(scene: LockScene) -> None:
     scene.lock(lock_id=None)
     assert live_run(scene.store, scene.clock, scene.keys) is None

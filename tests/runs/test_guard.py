@@ -211,7 +211,7 @@ def test_what_an_earlier_run_left_unresolved_is_carried_on_and_named() -> None:
     actor = scene.actor()
     report = actor.run.run(creating("A"))
     assert report.exit_code is ExitCode.DONE
-    assert "Old (create old-1)" in report.warnings[0]
+    assert "these may exist without being recorded: Old (old-1)" in report.warnings[0]
     assert scene.run_file is not None
     assert [(intent.logical_id, intent.run_id) for intent in scene.run_file.intents] == [("Old", "run-0000")]
     assert scene.run_file.intents[0].first_seen_at is not None
@@ -328,7 +328,7 @@ def test_an_unreadable_record_stops_the_run_and_nothing_is_written(
     scene.store.put(key, data)
     with pytest.raises(error, match=r"state\.json"):
         scene.play(creating("A"))
-    assert [entry.key for entry in scene.store.list("")] == [key]
+    assert [entry.key for entry in scene.store.list("") if not entry.key.startswith(KEYS.events)] == [key]
     assert scene.data(key) == data
 
 

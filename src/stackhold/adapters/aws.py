@@ -33,6 +33,7 @@ CALL_BUDGET_MS = 240_000
 """No call, its retries included, lasts longer (spec 2)."""
 CONNECT_MS = 10_000
 READ_MS = 60_000
+UNREACHED_MS = 20_000
 _SKEW_MATTERS_MS = 60_000
 _SIGNED_AT = "%Y%m%dT%H%M%SZ"
 
@@ -44,15 +45,22 @@ class Timeouts:
     budget: int = CALL_BUDGET_MS
     connect: int = CONNECT_MS
     read: int = READ_MS
+    unreached: int = UNREACHED_MS
+    """How long a service is called again that cannot be reached."""
 
     @classmethod
     def within(cls, budget: int) -> Timeouts:
         """Timeouts that leave room inside a budget that may be short."""
         return cls(budget=budget, connect=max(1, min(CONNECT_MS, budget // 4)), read=max(1, min(READ_MS, budget)))
 
-    def at_most(self, *, budget: int, read: int) -> Timeouts:
+    def at_most(self, *, budget: int, read: int, unreached: int) -> Timeouts:
         """The same, but less patient."""
-        return replace(self, budget=min(self.budget, budget), read=min(self.read, read))
+        return replace(
+            self,
+            budget=min(self.budget, budget),
+            read=min(self.read, read),
+            unreached=min(self.unreached, unreached),
+        )
 
 
 class _Sending(threading.local):
@@ -60,6 +68,8 @@ class _Sending(threading.local):
 
     check: Callable[[], None] | None = None
     read_ms: int | None = None
+    has_left: bool = False
+    """Whether the request was given to the network, so that what fails after that fails on its answer."""
 
 
 class AwsSession:
@@ -163,19 +173,30 @@ class AwsSession:
         check: Callable[[], None] | None = None,
         read_ms: int | None = None,
     ) -> dict[str, Any]:
-        """Send one request, once. The answer, or the exception, as botocore gives it; `check` runs right before."""
+        """Send one request, once. The answer, or the exception, as botocore gives it; `check` runs right before.
+
+        Whatever else botocore raises over an answer that it cannot make sense of is an `AnswerUnreadable`.
+        """
         from botocore import xform_name
+
+        from stackhold.adapters.aws_failures import AnswerUnreadable, is_sortable
 
         client = self.client(service, region=region)
         method = getattr(client, xform_name(operation), None)
         if method is None:
             raise Bug(f"botocore knows no operation {service}:{operation}")
-        self._sending.check, self._sending.read_ms = check, read_ms
+        self._sending.check, self._sending.read_ms, self._sending.has_left = check, read_ms, False
         try:
-            answer: dict[str, Any] = method(**params)
-            return answer
+            answer: object = method(**params)
+        except Exception as error:
+            if self._sending.has_left and not is_sortable(error):
+                raise AnswerUnreadable(error) from error
+            raise
         finally:
             self._sending.check = self._sending.read_ms = None
+        if not isinstance(answer, dict):
+            raise AnswerUnreadable(answer)
+        return answer
 
     @property
     def clock_offset_ms(self) -> int:
@@ -264,6 +285,7 @@ class AwsSession:
             self._sending.check()
         if self._sending.read_ms is not None:
             request.context["read_timeout"] = max(0.001, self._sending.read_ms / 1000)
+        self._sending.has_left = True
 
     def _sign_by_corrected_clock(self, client: Any) -> None:  # noqa: ANN401
         """Let the client's signer move the time that it signs with by what `correct_clock` found.

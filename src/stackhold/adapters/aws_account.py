@@ -11,7 +11,7 @@ import random
 import threading
 from typing import TYPE_CHECKING, Any
 
-from stackhold.adapters.aws_failures import Failure, Kind, as_aws_error, is_read, sort_failure
+from stackhold.adapters.aws_failures import Failure, Kind, as_aws_error, is_read, is_silence, sort_failure
 from stackhold.adapters.aws_gate import Gate
 from stackhold.adapters.aws_retry import Again, End, Tries, next_try
 from stackhold.errors import CloudError, OutcomeUnknown, StoodDown
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 _WAIT_SLICE_MS = 500
 _CLOCK_CORRECTIONS = 2
+_ENDPOINT_HINT = "Check the network and the endpoint (AWS_ENDPOINT_URL, --region)."
 _ASKING_BUDGET_MS = 30_000
 _ASKING_READ_MS = 8_000
+_ASKING_UNREACHED_MS = 5_000
 
 
 class Gates:
@@ -84,9 +86,11 @@ class Account:
         """The account's digits, asked once per session; impatiently, for it is often the first call of a command."""
 
         def ask() -> str:
-            timeouts = self._session.timeouts.at_most(budget=_ASKING_BUDGET_MS, read=_ASKING_READ_MS)
+            timeouts = self._session.timeouts.at_most(
+                budget=_ASKING_BUDGET_MS, read=_ASKING_READ_MS, unreached=_ASKING_UNREACHED_MS
+            )
             call = _Call(self._session, self._region, self._gates.of("sts"), self._check, timeouts)
-            return str(call.made("sts", "GetCallerIdentity", {}, Resend.SAFE)["Account"])
+            return _account_in(call.made("sts", "GetCallerIdentity", {}, Resend.SAFE))
 
         return self._session.account(ask)
 
@@ -166,10 +170,16 @@ class _Call:
             return
         if failure.kind is Kind.THROTTLED:
             self._gate.throttled(self._clock.boot())
-        self._tries = self._tries.with_failure(failure)
-        left = self._left(began if began is not None else self._clock.boot())
+        now = self._clock.boot()
+        self._tries = self._tries.with_failure(failure, at=now)
         verdict = next_try(
-            self._tries, failure, resend=resend, left_ms=left - self._timeouts.connect, jitter=random.random()
+            self._tries,
+            failure,
+            resend=resend,
+            left_ms=self._left(began if began is not None else now) - self._timeouts.connect,
+            jitter=random.random(),
+            at=now,
+            patience_ms=self._timeouts.unreached,
         )
         match verdict:
             case Again():
@@ -179,9 +189,10 @@ class _Call:
                     service=service, operation=operation, reason=f"{failure.code}: {failure.reason}"
                 ) from error
             case End.UNKNOWN if failure.status == 0:
+                how = "not answered" if is_silence(failure) else "answered with what nobody can read"
                 raise CloudError(
-                    f"{service}:{operation} was not answered: {failure.reason}",
-                    hint="Check the network and the endpoint (AWS_ENDPOINT_URL, --region).",
+                    f"{service}:{operation} was {how}: {failure.reason}",
+                    hint=_ENDPOINT_HINT,
                 ) from error
             case _:
                 sent_before = self._tries.lost > (1 if failure.kind is Kind.LOST else 0)
@@ -215,6 +226,14 @@ class _Call:
 
     def _left(self, began: int) -> int:
         return self._timeouts.budget - (self._clock.boot() - began)
+
+
+def _account_in(answer: Mapping[str, Any]) -> str:
+    """The account that STS names; raises `CloudError` when it names none."""
+    account = answer.get("Account")
+    if not isinstance(account, str) or not account:
+        raise CloudError("sts:GetCallerIdentity was answered without an account", hint=_ENDPOINT_HINT)
+    return account
 
 
 if TYPE_CHECKING:

@@ -37,8 +37,18 @@ _CLOCK_SUSPECTS = frozenset(
 _LIMITS_CONCURRENCY = frozenset({"dynamodb", "kinesis"})
 """Services whose `LimitExceededException` means "too many at once"; elsewhere it is a quota."""
 _NOT_IMPLEMENTED = 501
+_RUBBISH = frozenset({"AnswerUnreadable", "ResponseParserError"})
 _BODY_LATE = frozenset({"RequestTimeout", "RequestTimeoutException"})
 _READS = ("Get", "List", "Describe", "Head", "Search", "BatchGet", "Query", "Scan", "Lookup", "Simulate", "Validate")
+
+
+class AnswerUnreadable(Exception):
+    """An answer came that makes no sense: what broke over it, or what was made of it, is the argument."""
+
+    def __str__(self) -> str:
+        """One line that says what was met."""
+        met = self.args[0]
+        return f"the answer cannot be read ({type(met).__name__}: {one_line(met)})"
 
 
 class Kind(Enum):
@@ -93,6 +103,20 @@ def sort_failure(error: Exception, *, service: str) -> Failure:
             return _own_fault(error, service=service)
         case _:
             return _unusable(error)
+
+
+def is_silence(failure: Failure) -> bool:
+    """Whether no answer came at all, rather than one that cannot be read."""
+    return failure.code not in _RUBBISH
+
+
+def is_sortable(error: Exception) -> bool:
+    """Whether an exception says what it means without knowing what was being done when it was raised."""
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
+    from urllib3.exceptions import HTTPError
+
+    return isinstance(error, StackholdError | ClientError | BotoCoreError | OSError | ResponseParserError | HTTPError)
 
 
 def one_line(error: object) -> str:
@@ -178,7 +202,7 @@ def _unusable(error: Exception) -> Failure:
     """An answer that botocore could not read, or a socket error that it did not wrap: sent, result unknown."""
     from botocore.parsers import ResponseParserError
 
-    if isinstance(error, OSError | ResponseParserError):
+    if isinstance(error, OSError | ResponseParserError | AnswerUnreadable):
         return Failure(Kind.LOST, type(error).__name__, one_line(error))
     from urllib3.exceptions import HTTPError
 

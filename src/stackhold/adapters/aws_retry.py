@@ -2,7 +2,8 @@
 
 Pure: what failed so far and the time in, a verdict out. A call that must not be sent twice (`Resend.NEVER`) is
 tried again only after a failure that proves that nothing happened. Throttling is waited out for the whole
-budget; other failures have a number of tries, so that a dead endpoint is reported in seconds.
+budget, a service that cannot be reached for as long as it takes to start one anew; lost answers have a number
+of tries.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from stackhold.adapters.aws_failures import Failure, Kind
 from stackhold.ports.aws import Resend
 
 _MOST = {Kind.LOST: 9, Kind.UNSENT: 4}
-"""Tries after the first."""
+"""Tries after the first; of what could not be sent, more as long as `PATIENCE_MS` lasts."""
+PATIENCE_MS = 20_000
+"""How long a service that cannot be reached is called again, from the first failure on."""
 _FIRST_MS = {Kind.THROTTLED: 400, Kind.LOST: 150, Kind.UNSENT: 200}
 _CAP_MS = {Kind.THROTTLED: 20_000, Kind.LOST: 10_000, Kind.UNSENT: 5_000}
 
@@ -42,8 +45,10 @@ class Tries:
     throttled: int = 0
     lost: int = 0
     unsent: int = 0
+    unreached_since: int | None = None
+    """When, by any clock that goes on, the service could first not be reached."""
 
-    def with_failure(self, failure: Failure) -> Tries:
+    def with_failure(self, failure: Failure, *, at: int = 0) -> Tries:
         """The same with one more."""
         match failure.kind:
             case Kind.THROTTLED:
@@ -51,13 +56,25 @@ class Tries:
             case Kind.LOST:
                 return replace(self, lost=self.lost + 1)
             case Kind.UNSENT:
-                return replace(self, unsent=self.unsent + 1)
+                since = at if self.unreached_since is None else self.unreached_since
+                return replace(self, unsent=self.unsent + 1, unreached_since=since)
             case _:
                 return self
 
 
-def next_try(tries: Tries, failure: Failure, *, resend: Resend, left_ms: int, jitter: float) -> Again | End:
+def next_try(
+    tries: Tries,
+    failure: Failure,
+    *,
+    resend: Resend,
+    left_ms: int,
+    jitter: float,
+    at: int = 0,
+    patience_ms: int = PATIENCE_MS,
+) -> Again | End:
     """What follows this failure, `tries` including it. `jitter` is between 0 and 1; `left_ms` of the budget.
+
+    `at` is the time, by the clock that `tries` was told; `patience_ms` is for a service that cannot be reached.
 
     The budget comes after the question whether a second send is allowed at all: out of time, a lost try stays
     unknown.
@@ -68,7 +85,8 @@ def next_try(tries: Tries, failure: Failure, *, resend: Resend, left_ms: int, ji
     if failure.kind in {Kind.REFUSED, Kind.CLOCK}:
         return End.REFUSED
     count = {Kind.THROTTLED: tries.throttled, Kind.LOST: tries.lost, Kind.UNSENT: tries.unsent}[failure.kind]
-    if count > _MOST.get(failure.kind, count):
+    is_patient = failure.kind is Kind.UNSENT and at - (tries.unreached_since or 0) < patience_ms
+    if count > _MOST.get(failure.kind, count) and not is_patient:
         return end
     wait = min(_CAP_MS[failure.kind], _FIRST_MS[failure.kind] * 2 ** min(count - 1, 10))
     wait = wait // 2 + int(wait / 2 * jitter)

@@ -22,7 +22,7 @@ from stackhold.ports.keys import checked_key, checked_prefix
 from stackhold.ports.store import Absent, Entry, Stored, StoreFacts, Version, Written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stackhold.adapters.aws import AwsSession
     from stackhold.model.ids import Region
@@ -34,6 +34,7 @@ __all__ = ["BucketReport", "S3Store", "create_state_bucket", "default_bucket_nam
 ANSWER_MS = 5_000
 """How long the first try of a read waits for an answer; the next wait twice as long each."""
 _TRIES = {Kind.LOST: 2, Kind.UNSENT: 3, Kind.THROTTLED: 6}
+_DELETED = 204
 _OTHER_REGION = frozenset(
     {
         "PermanentRedirect",
@@ -81,19 +82,27 @@ class S3Store:
             answer = self._read("GetObject", key, {"Key": key})
         except _Missing as missing:
             return Absent(missing.now)
-        return Stored(answer["Body"], Version(answer["ETag"]), self._modified(answer, key), self._date(answer, key))
+        version = _version(answer)
+        if version is None:
+            raise self._unusable(key)
+        return Stored(answer["Body"], version, self._modified(answer, key), self._date(answer, key))
 
     def write(self, key: str, data: bytes, *, expect: Version | None) -> Written:
         """One conditional PUT."""
         checked_key(key)
         condition = {"IfNoneMatch": "*"} if expect is None else {"IfMatch": str(expect)}
         answer = self._change("PutObject", key, {"Body": data, "ContentType": "application/json", **condition})
-        return Written(Version(answer["ETag"]), self._date(answer, key))
+        version = _version(answer)
+        if version is None:
+            raise StoreUnanswered(f"{self._facts.url}: a write of {key} was answered without an ETag", key=key)
+        return Written(version, self._date(answer, key))
 
     def delete(self, key: str, *, expect: Version) -> None:
         """One conditional DELETE."""
         checked_key(key)
-        self._change("DeleteObject", key, {"IfMatch": str(expect)})
+        answer = self._change("DeleteObject", key, {"IfMatch": str(expect)})
+        if answer.get("ResponseMetadata", {}).get("HTTPStatusCode") != _DELETED:
+            raise StoreUnanswered(f"{self._facts.url}: a delete of {key} was answered with something odd", key=key)
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Every object below, page by page, in the bucket's order, which is by key."""
@@ -104,12 +113,25 @@ class S3Store:
                 answer = self._read("ListObjectsV2", prefix, params)
             except _Missing as missing:
                 raise self._refused(missing.failure, missing.headers, prefix) from missing
-            for item in answer.get("Contents", []):
-                modified = Instant(int(item["LastModified"].timestamp() * 1000))
-                yield Entry(item["Key"], modified, int(item["Size"]))
+            yield from self._entries(answer, prefix)
             if not answer.get("IsTruncated"):
                 return
-            params = {"Prefix": prefix, "ContinuationToken": answer["NextContinuationToken"]}
+            token = answer.get("NextContinuationToken")
+            if not token or token == params.get("ContinuationToken"):
+                raise self._unusable(prefix)
+            params = {"Prefix": prefix, "ContinuationToken": token}
+
+    def _entries(self, answer: Mapping[str, Any], prefix: str) -> Sequence[Entry]:
+        """One page of a listing."""
+        if not {"Name", "KeyCount", "IsTruncated"} & answer.keys():
+            raise self._unusable(prefix)
+        try:
+            return [
+                Entry(item["Key"], Instant(int(item["LastModified"].timestamp() * 1000)), int(item["Size"]))
+                for item in answer.get("Contents", [])
+            ]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._unusable(prefix) from error
 
     def prepare(self) -> None:
         """Prove the conditions of a server that is not AWS, unless a mark in the bucket says that it was done."""
@@ -246,6 +268,14 @@ class S3Store:
             )
         return StoreRefused(f"bucket {bucket!r} refuses {key}: {failure.code}: {failure.reason}", key=key)
 
+    def _unusable(self, key: str) -> StoreRefused:
+        """For an answer that says yes and is none of S3's."""
+        return StoreRefused(
+            f"{self._facts.url}: a read of {key} was answered with something that S3 does not say",
+            key=key,
+            hint="Check the endpoint (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL) and what stands between.",
+        )
+
     def _date(self, answer: Mapping[str, Any], key: str) -> Instant:
         date = header_date(answer)
         if date is None:
@@ -262,6 +292,12 @@ class S3Store:
             raise StoreRefused(
                 f"the server of bucket {self._bucket!r} gives no Last-Modified, so no lock's age is known", key=key
             ) from None
+
+
+def _version(answer: Mapping[str, Any]) -> Version | None:
+    """The object's version; None in an answer that gives none."""
+    etag = answer.get("ETag")
+    return Version(etag) if isinstance(etag, str) and etag else None
 
 
 class _Missing(Exception):

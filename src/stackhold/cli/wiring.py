@@ -146,7 +146,7 @@ class Wiring:
     def command(self, verb: str, stack: StackName, region: Region) -> str:
         """A command line about this very stack, with every flag that decides which lock is meant, for any folder."""
         parts = ["stackhold", verb, stack, "--region", region, "--state", self.settings.store.value.url_anywhere]
-        if self.settings.state_prefix.value != "stackhold":
+        if self.settings.state_prefix.source:
             parts += ["--state-prefix", self.settings.state_prefix.value]
         if self.settings.profile.value:
             parts += ["--profile", self.settings.profile.value]

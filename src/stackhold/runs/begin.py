@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stackhold.decide.record import empty_record, next_generation, next_version
 from stackhold.model.codec import encode_record
+from stackhold.model.run import IntentKind
 from stackhold.ports.store import Absent, Stored, Written
 from stackhold.runs import backups, resolve
 from stackhold.runs.records import decode_own
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     from stackhold.runs.layout import Keys
     from stackhold.runs.lock import Acquired
     from stackhold.runs.parts import RunParts
+
+
+_MAY_BE = {
+    IntentKind.CREATE: "these may exist without being recorded",
+    IntentKind.UPDATE: "these may have been changed, or not",
+    IntentKind.DELETE: "these may be gone, or not",
+}
+"""What is not known of a resource whose operation was in flight, by its kind."""
 
 
 class Refused(Enum):
@@ -71,7 +80,7 @@ class Stamped:
     written: Written
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Beginning:
     """What a run needs to begin."""
 
@@ -79,6 +88,8 @@ class Beginning:
     acquired: Acquired
     recovers: bool = False
     """Whether what was left over is looked for before it is carried on."""
+    may_have_made_record: bool = False
+    """Whether a stamp of this run was sent for a stack that had no record."""
 
     def read(self, reads: Reads) -> Base:
         """Take the answers of the reads. Raises `RecordUnreadable`, `RecordTooNew` and `StoreError`."""
@@ -109,6 +120,7 @@ class Beginning:
 
     def _next(self, base: Base) -> StateRecord:
         """The record with our stamp; a second stamp of this run has the generation of the first."""
+        self.may_have_made_record = self.may_have_made_record or base.record is None
         keys, lock = self.parts.keys, self.parts.lock
         before = base.record or empty_record(keys.stack, keys.region, lineage=self.parts.clock.nonce())
         is_ours = before.lock_id == lock.id and before.generation is not None
@@ -199,13 +211,18 @@ class Beginning:
     def warn_of_leftovers(self) -> None:
         """Name what earlier runs left unresolved."""
         carried = self.parts.run_file.carried
-        if carried and self.parts.run_file.must_look:
-            self.parts.log.warn(
-                "an earlier run did not settle; these may exist without being recorded, and are carried on: "
-                + ", ".join(_named(intent) for intent in carried)
-            )
+        if not carried or not self.parts.run_file.must_look:
+            return
+        said = [
+            f"{what}: {', '.join(_named(intent) for intent in carried if intent.kind is kind)}"
+            for kind, what in _MAY_BE.items()
+            if any(intent.kind is kind for intent in carried)
+        ]
+        self.parts.log.warn(
+            f"an earlier run did not settle, and what it had in flight is carried on; {'; '.join(said)}"
+        )
 
 
 def _named(intent: Intent) -> str:
     name = intent.physical_id or intent.name
-    return f"{intent.logical_id} ({intent.kind.value}{f' {name}' if name else ''})"
+    return f"{intent.logical_id} ({name})" if name else intent.logical_id

@@ -20,6 +20,7 @@ from stackhold.runs.report import RunReport
 from stackhold.runs.successor import successor_of
 
 if TYPE_CHECKING:
+    from stackhold.errors import LockHeld
     from stackhold.model.record import StateRecord
     from stackhold.ports.engine import WorkResult
     from stackhold.runs.parts import RunParts
@@ -47,8 +48,7 @@ class Closing:
 
     def stopped_waiting(self, cause: StopCause) -> RunReport:
         """Stopped while it waited for the lock: nothing is held, nothing was changed."""
-        self.waited_ms = self._parts.clock.boot() - self._parts.control.started_at
-        self._parts.log.update(lambda log: replace(log, waited_ms=self.waited_ms))
+        self._note_wait()
         outcome, exit_code = end_of(cause, outcome=Outcome.FAILED, exit_code=ExitCode.FAILED)
         return self._close(
             RunReport(
@@ -60,9 +60,14 @@ class Closing:
             )
         )
 
+    def shut_out(self, error: LockHeld) -> None:
+        """Another run kept the lock: the log says so; whoever called gets the error itself."""
+        self._note_wait()
+        self.broken(error)
+
     def nothing_to_do(self, record: StateRecord | None) -> RunReport:
         """Record and cloud agree with what was asked; so what an earlier deploy left half done is done by now."""
-        self._undo_run_file()
+        self.undo_run_file()
         if self._parts.identity.operation == "deploy":
             self._clear_journal()
         report = RunReport(self._parts.identity, Outcome.SUCCEEDED, ExitCode.DONE, record=record, is_empty=True)
@@ -70,7 +75,7 @@ class Closing:
 
     def unchanged(self, outcome: Outcome, record: StateRecord | None) -> RunReport:
         """The run ends before it did anything: declined, stopped, or the stack kept changing."""
-        self._undo_run_file()
+        self.undo_run_file()
         cause = self._parts.control.cause
         ended, exit_code = end_of(cause, outcome=outcome, exit_code=ExitCode.FAILED)
         error = _UNCHANGED.get(ended, _NOTHING_DONE) if cause is None else f"{self._why(cause)}; nothing was changed"
@@ -125,7 +130,7 @@ class Closing:
                 self._tell_left("it was not confirmed in time")
             return
         try:
-            hold = parts.lock.release()
+            hold = parts.outage.sat_out(parts.lock.release)
         except StoreError as error:
             self._tell_left(error.message)
             return
@@ -146,8 +151,9 @@ class Closing:
         after = "everything had been done" if is_complete and cause in _STOPS else ""
         error = "; ".join(each for each in (self._why(cause), result.error or after) if each)
         saver = settling.saver
-        if not is_saved and exit_code is ExitCode.DONE:
-            outcome, exit_code = Outcome.FAILED, ExitCode.FAILED
+        if not is_saved and cause is None:
+            is_kept = bool(result.done or saver.unsaved or result.record_gone)
+            outcome, exit_code = Outcome.FAILED, ExitCode.PARTLY if is_kept else ExitCode.FAILED
         if not is_saved:
             error = error or f"the run could not settle: {saver.failure or 'see the warnings'}"
         if saver.unsaved:
@@ -232,6 +238,11 @@ class Closing:
             case Renewed.UNCLEAR:
                 fence.doubt()
 
+    def _note_wait(self) -> None:
+        """All that the run did was to wait for its lock."""
+        self.waited_ms = self._parts.clock.boot() - self._parts.control.started_at
+        self._parts.log.update(lambda log: replace(log, waited_ms=self.waited_ms))
+
     def _clear_journal(self) -> None:
         if self._is_lost:
             return
@@ -240,7 +251,7 @@ class Closing:
         except StoreError as error:
             self._parts.log.warn(f"an older rollback journal was not removed: {error.message}")
 
-    def _undo_run_file(self) -> None:
+    def undo_run_file(self) -> None:
         """An earlier try to begin may have written it."""
         if self._is_lost:
             return

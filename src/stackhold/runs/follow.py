@@ -41,16 +41,23 @@ class Seen:
         return self.is_killed or self.log.ended_at is not None
 
 
+_LATEST = 100
+"""How many of the latest runs may be the one that is meant: those that found its lock held came after it."""
+
+
 def live_run(store: Store, clock: Clock, keys: Keys) -> RunId | None:
     """The run that holds the lock now, None when none does; waits a little for its log to appear."""
+    over: set[RunId] = set()
     for _ in range(_LOG_PATIENCE_POLLS):
         lock_id = _holder(store, clock, keys)
         if lock_id is None:
             return None
-        for run_id in reversed(run_ids(store, keys)[-3:]):
-            log = read_run(store, keys, run_id)
+        for run_id in reversed(run_ids(store, keys)[-_LATEST:]):
+            log = read_run(store, keys, run_id) if run_id not in over else None
             if log is not None and log.lock_id == lock_id and log.ended_at is None:
                 return run_id
+            if log is not None and log.ended_at is not None:
+                over.add(run_id)
         clock.sleep(_POLL_MS)
     return None
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stackhold.decide.clocks import check_clocks
-from stackhold.errors import CloudError, StoodDown, StoreError
+from stackhold.errors import LockHeld, StackholdError, StoodDown, StoreError
 from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.run import Outcome, StopCause
@@ -117,7 +117,7 @@ class GuardedRun:
         try:
             prepared = self._prepare(engine, approve, held, reads)
             return prepared if isinstance(prepared, RunReport) else self._act(*prepared, held)
-        except CloudError as error:
+        except StackholdError as error:
             self._closing.broken(error)
             raise
         finally:
@@ -172,6 +172,9 @@ class GuardedRun:
                 if isinstance(acquired, StopCause) and parts.lock.may_be_left:
                     parts.log.warn(f"the store did not say whether the lock is taken. {self._left_hint()}")
                 return acquired
+        except LockHeld as error:
+            self._closing.shut_out(error)
+            raise
         except StoreError as error:
             if parts.lock.may_be_left:
                 error.hint = self._left_hint()
@@ -235,14 +238,19 @@ class GuardedRun:
     def _prepare(
         self, engine: Engine | JournalEngine, approve: Callable[[Work], bool], held: _Held, reads: Reads
     ) -> RunReport | tuple[Work, Base, Stamped]:
-        """Read, recover, plan, ask, stamp. A run that changes nothing leaves nothing."""
+        """Read, recover, plan, ask, stamp. A run that changes nothing leaves nothing, also when it breaks off."""
         recovers = isinstance(engine, RecoveringEngine)
         beginning = Beginning(self._parts, held.acquired, recovers=recovers)
         recovering = Recovering(self._parts, beginning)
-        prepared = self._begin(engine, approve, held, reads, recovering)
-        if isinstance(prepared, RunReport):
-            recovering.take_back()
-        return prepared
+        prepared: RunReport | tuple[Work, Base, Stamped] | None = None
+        try:
+            prepared = self._begin(engine, approve, held, reads, recovering)
+            return prepared
+        finally:
+            if prepared is None:
+                self._closing.undo_run_file()
+            if not isinstance(prepared, tuple):
+                recovering.take_back()
 
     def _begin(
         self,
@@ -354,7 +362,7 @@ class GuardedRun:
             result = self._perform(work, saver)
         except BaseException as error:
             settling.save(None)
-            if not isinstance(error, CloudError):
+            if not isinstance(error, StackholdError):
                 self._closing.broken(error)
             raise
         if pruning is not None and (warning := pruning.result()):

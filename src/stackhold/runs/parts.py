@@ -10,6 +10,7 @@ from stackhold.runs.events import RunLogKeeper
 from stackhold.runs.journal import JournalKeeper
 from stackhold.runs.layout import Keys
 from stackhold.runs.lock import RunLock
+from stackhold.runs.outage import Outage
 from stackhold.runs.run_file import RunFileKeeper
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class RunParts:
     run_file: RunFileKeeper
     journal: JournalKeeper
     log: RunLogKeeper
+    outage: Outage
 
     @classmethod
     def of(
@@ -85,4 +87,5 @@ class RunParts:
                 identity=identity,
                 settings=settings,
             ),
+            outage=Outage(clock, control),
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from stackhold.decide.intents import left_by
 from stackhold.decide.record import apply_changes
-from stackhold.errors import StoreError, StoreUnreachable
+from stackhold.errors import InputError, StoreError, StoreUnreachable
 from stackhold.model.events import EventKind
 from stackhold.model.instant import Millis
 from stackhold.ports.store import Stored
@@ -40,7 +40,6 @@ class Recovering:
 
     parts: RunParts
     beginning: Beginning
-    _made_record: bool = False
 
     def recover(self, engine: RecoveringEngine, base: Base) -> Refused | None:
         """Do it; afterwards everything must be read anew. Gives why it could not begin.
@@ -51,7 +50,6 @@ class Recovering:
         stamped = self.beginning.stamp_first(base)
         if not isinstance(stamped, Stamped):
             return stamped
-        self._made_record = self._made_record or base.record is None
         parts.run_file.found(parts.store.read(parts.keys.run_file))
         left = parts.run_file.left_over
         recovery = self._look(engine, left, stamped) if left is not None else None
@@ -69,9 +67,9 @@ class Recovering:
     def take_back(self) -> None:
         """The run changes nothing after all: a record that only its stamp has made goes again."""
         parts = self.parts
-        if not self._made_record or parts.control.is_lock_lost:
+        if not self.beginning.may_have_made_record or parts.control.is_lock_lost:
             return
-        with contextlib.suppress(StoreError):
+        with contextlib.suppress(StoreError, InputError):
             found = parts.store.read(parts.keys.record)
             record = self.beginning.base(found).record
             if not isinstance(found, Stored) or record is None or record.lock_id != parts.lock.id:

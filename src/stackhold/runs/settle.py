@@ -116,7 +116,7 @@ class Settling:
 
     def _try(self, what: str, write: Callable[[], None]) -> bool:
         try:
-            write()
+            self.parts.outage.sat_out(write)
         except StoreError as error:
             self.parts.log.warn(f"{what}: {error.message}")
             return False
