@@ -51,7 +51,7 @@ __all__ = [
 SUMMARY_LIMIT: Final = 512
 _HIDDEN: Final = "(hidden)"
 _SECRET_LENGTH: Final = 4
-_INTERRUPTED: Final = ("Interrupt received.", "execution halted")
+_INTERRUPTED: Final = ("Interrupt received.", "execution halted", "canceled by an interrupt signal")
 _INTERRUPTING: Final = (-2, -15)
 _NOTHING_TO_UNLOCK: Final = re.compile(r"already unlocked|not locked|NoSuchKey|api error NotFound|does not match")
 _BEGINS_ERROR: Final = re.compile(r"^(?:Error: |(?=Failed to unlock state: )|(?=panic: ))(.+)$")
@@ -141,7 +141,8 @@ def cut(text: str, limit: int) -> str:
 def _is_interrupted(summary: StreamSummary | None, stderr: str) -> bool:
     if summary is not None and summary.is_interrupted:
         return True
-    return any(mark in stderr for mark in _INTERRUPTED)
+    text = _unwrapped(stderr)
+    return any(mark in text for mark in _INTERRUPTED)
 
 
 def _unwrapped(stderr: str) -> str:

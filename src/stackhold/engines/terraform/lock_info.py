@@ -2,6 +2,9 @@
 
 Every field is free text that another program wrote, so a value may span lines or look like another field. Fields are
 taken in the order in which the runtimes write them, and the section begins at the first `  ID:` line.
+
+On the http backend some runtimes describe the lock that was asked for, not the one that is held: then only the id in
+the message before the section is the holder's.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ _FRAME: Final = re.compile(r"^[│╷╵] ?")
 _COLOR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)")
 _FIELD_LIMIT: Final = 2048
+_SECTION: Final = "Lock Info:"
+_HELD_ID: Final = re.compile(r"\balready locked: ID=(\S+)")
 
 
 def plain_lines(text: str) -> list[str]:
@@ -43,11 +48,15 @@ def plain_lines(text: str) -> list[str]:
 def parse_lock_info(text: str) -> LockInfo | None:
     """The lock that a message describes; None when it describes none."""
     lines = plain_lines(text)
-    if "Lock Info:" not in lines:
+    if _SECTION not in lines:
         return None
-    fields = _fields(lines[lines.index("Lock Info:") + 1 :])
+    begin = lines.index(_SECTION)
+    fields = _fields(lines[begin + 1 :])
     if not fields.get("ID"):
         return None
+    named = _HELD_ID.search(" ".join(lines[:begin]))
+    if named and named[1] != fields["ID"]:
+        return LockInfo(named[1])
     return LockInfo(
         id=fields["ID"],
         path=fields.get("Path", ""),
