@@ -97,3 +97,36 @@ def test_version_and_help_import_nothing_slow(arguments: list[str]) -> None:
     )
     ended = subprocess.run([sys.executable, "-c", probe, *arguments], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_an_argument_or_a_variable_that_is_no_text_is_refused_without_its_secrets(tmp_path: Path) -> None:
+    no_text = b"caf\xe9".decode("utf-8", "surrogateescape")
+    typed = Shell(tmp_path).type("destroy", no_text, "--yes")
+    assert (typed.code, typed.err.splitlines()[0]) == (64, "stackhold: argument 2 is not UTF-8 text: 'caf\\udce9'")
+    for name in ("STACKHOLD_STATE", "AWS_SECRET_ACCESS_KEY", "LOGNAME"):
+        typed = Shell(tmp_path, {name: no_text}).type("state", "list")
+        assert (typed.code, typed.err) == (1, f"stackhold: the environment variable '{name}' is not UTF-8 text\n")
+
+
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [
+        ("--deadline=0", "0 is not from 1s to 24h"),
+        ("--deadline=25h", "25h is not from 1s to 24h"),
+        ("--lock-timeout=2h", "2h is not from 0 to 1h"),
+        ("--grace=0", "0 is not longer than nothing"),
+        ("--lock-ttl=0", "0 is not longer than nothing"),
+        ("--lock-renew=0", "0 is not longer than nothing"),
+        ("--stop-poll=0", "0 is not longer than nothing"),
+    ],
+)
+def test_a_flag_outside_its_range_exits_64(shell: Shell, flag: str, reason: str) -> None:
+    typed = shell.type("rollback", "x", flag)
+    assert typed.code == 64
+    assert f"{flag.partition('=')[0]}': {reason}" in typed.err.splitlines()[0]
+    assert shell.type("events", "x", "--limit", "0").code == 64
+
+
+def test_no_range_of_the_two_clocks_stops_a_destroy(shell: Shell) -> None:
+    typed = shell.type("destroy", "x", "--deadline", "48h", "--region", "eu-west-1", "--yes")
+    assert (typed.code, "no stack x in eu-west-1" in typed.err) == (1, True)

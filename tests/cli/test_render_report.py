@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from stackhold.cli.render_errors import of_error, of_unexpected, printable
+from stackhold.cli.printable import printable
+from stackhold.cli.render_errors import of_error, of_unexpected
 from stackhold.cli.render_report import report_document, report_text, trouble_text
 from stackhold.errors import AwsError, LockHeld, TemplateError
 from stackhold.model.exit_codes import ExitCode

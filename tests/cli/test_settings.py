@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -140,3 +141,55 @@ def test_lock_times_that_cannot_keep_a_lock_are_refused(
 ) -> None:
     with pytest.raises(PolicyInvalid, match=reason):
         load(tmp_path, flags=flags)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("deadline = " + "[" * 100_000, "nested too deeply"),
+        ("deadline = " + "9" * 5_000, "is not valid TOML"),
+        ("deadline = 0x" + "f" * 5_000, "deadline is a number beyond all measure"),
+        ("x" * 2_000_000, "cannot be read: it has more than"),
+    ],
+)
+def test_a_file_that_no_reader_should_trust_is_refused_by_name(tmp_path: Path, content: str, reason: str) -> None:
+    (tmp_path / "stackhold.toml").write_text(content)
+    with pytest.raises(InputError, match=reason) as raised:
+        load(tmp_path)
+    assert "stackhold.toml" in raised.value.message
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "stackhold.toml").write_text('deadline = "5m"\n', encoding="utf-8-sig")
+    assert load(tmp_path).deadline.ms == 300_000
+
+
+def test_something_called_as_the_file_is_that_is_none_is_not_passed_over(tmp_path: Path) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    settings = tmp_path / "stackhold.toml"
+    settings.mkdir()
+    with pytest.raises(InputError, match=r"stackhold\.toml cannot be read: Is a directory"):
+        load(below)
+    settings.rmdir()
+    os.mkfifo(settings)
+    with pytest.raises(InputError, match=r"cannot be read: it is a pipe"):
+        load(below)
+    settings.unlink()
+    settings.symlink_to("nowhere")
+    with pytest.raises(InputError, match=r"cannot be read: No such file"):
+        load(below)
+
+
+def test_a_directory_store_that_leads_nowhere_is_refused_by_its_source(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(
+        InputError, match="--state: 'file:loop/x' names no directory: its symbolic links lead in a circle"
+    ):
+        load(tmp_path, flags={"state": "file:loop/x"})
+    with pytest.raises(InputError, match="--state: 'file:~nobody-here/x' names no directory: there is no such home"):
+        load(tmp_path, flags={"state": "file:~nobody-here/x"})
+    (tmp_path / ".stackhold").symlink_to(".stackhold")
+    assert load(tmp_path, flags={"state": "file:there"}).store.value == DirectoryAddress(tmp_path / "there")
+    with pytest.raises(InputError, match="its symbolic links lead in a circle"):
+        load(tmp_path)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stackhold._version import __version__
+from stackhold.cli.printable import is_text
 from stackhold.errors import StackholdError
 from stackhold.model.exit_codes import ExitCode
 
@@ -80,6 +81,7 @@ def run(arguments: Sequence[str], surroundings: Surroundings) -> int:
     """Run one command; gives its exit code and never raises, `KeyboardInterrupt` and broken pipes included."""
     as_json = "--json" in arguments
     try:
+        _check_text(arguments)
         result = stackhold.main(list(arguments), prog_name="stackhold", standalone_mode=False, obj=surroundings)
     except BrokenPipeError:
         return ExitCode.FAILED
@@ -88,6 +90,13 @@ def run(arguments: Sequence[str], surroundings: Surroundings) -> int:
     except KeyboardInterrupt:
         return _interrupted(surroundings)
     return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """Whatever we take goes into records and messages, so it must be text."""
+    for number, argument in enumerate(arguments, start=1):
+        if not is_text(argument):
+            raise click.UsageError(f"argument {number} is not UTF-8 text: {argument!a}")
 
 
 def _explain(error: Exception, surroundings: Surroundings, *, as_json: bool) -> int:

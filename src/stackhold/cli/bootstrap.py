@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stackhold.cli.interruption import say_from_here
 from stackhold.cli.options import bucket_options, invocation
 from stackhold.cli.store_address import BucketAddress
 from stackhold.cli.wiring import Wiring
@@ -35,6 +36,7 @@ def bootstrap(surroundings: Surroundings, /, **options: object) -> None:
             hint="Name a bucket with --state s3://BUCKET.",
         )
     bucket = address.bucket if isinstance(address, BucketAddress) else None
+    say_from_here("the bucket may be there in part; run the same bootstrap again")
     report = create_state_bucket(wiring.session, bucket, region=wiring.region_for_new(), clock=wiring.clock)
     lines = [
         f"{report.bucket} ({report.region}) is ready: {'created' if report.created else 'it was there'}",

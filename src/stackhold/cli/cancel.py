@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stackhold.cli.interruption import say_from_here
 from stackhold.cli.options import invocation, store_options
+from stackhold.cli.printable import one_line
 from stackhold.cli.wiring import Wiring, owner
 from stackhold.model.exit_codes import ExitCode
 
@@ -33,6 +35,8 @@ def cancel(surroundings: Surroundings, /, stack: str, wait: bool, **options: obj
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
     keys = wiring.keys_of_recorded(stack)
+    name = f"{keys.stack} ({keys.region})"
+    say_from_here(f"the run on {name} may have been asked to stop")
     lock = request_stop(
         wiring.store,
         wiring.clock,
@@ -40,20 +44,22 @@ def cancel(surroundings: Surroundings, /, stack: str, wait: bool, **options: obj
         requested_by=owner(),
         unlock_command=wiring.command("force-unlock", keys.stack, keys.region),
     )
-    name = f"{keys.stack} ({keys.region})"
     if lock is None:
         raise InputError(f"nobody holds the lock of {name}: there is no run to stop")
+    say_from_here(f"the run on {name} is asked to stop all the same")
     gone = pid_gone(lock.owner)
     if gone is not None:
         call.output.warn(f"warning: process {gone_words(gone)}: it may not hear this, and its lock expires by itself")
     document = {"stack": keys.stack, "region": keys.region, "asked": lock.owner, "operation": lock.operation}
     if wait and lock.id is not None:
-        call.output.say(f"asked {lock.owner} to stop its {lock.operation} of {name}; waiting for its end")
+        call.output.say(one_line(f"asked {lock.owner} to stop its {lock.operation} of {name}; waiting for its end"))
         wait_released(wiring.store, wiring.clock, keys, lock.id)
-        call.output.answer({**document, "released": True}, f"{lock.owner} has stopped; {name} is free")
+        call.output.answer({**document, "released": True}, one_line(f"{lock.owner} has stopped; {name} is free"))
     else:
         call.output.answer(
             {**document, "released": False},
-            f"asked {lock.owner} to stop its {lock.operation} of {name}; it looks every 15 s unless told otherwise",
+            one_line(
+                f"asked {lock.owner} to stop its {lock.operation} of {name}; it looks every 15 s unless told otherwise"
+            ),
         )
     return ExitCode.DONE

@@ -9,6 +9,7 @@ from __future__ import annotations
 import select
 from typing import TYPE_CHECKING
 
+from stackhold.cli.printable import one_line
 from stackhold.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def ask(
         return True
     if not surroundings.can_ask:
         raise InputError(f"nobody can be asked here: {question}", hint=f"Say it with {instead}.")
-    surroundings.stderr.write(f"{question} [y/N] ")
+    surroundings.stderr.write(f"{one_line(question)} [y/N] ")
     surroundings.stderr.flush()
     while not is_over():
         ready, _, _ = select.select([surroundings.stdin], [], [], _TURN_SECONDS)

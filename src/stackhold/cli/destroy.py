@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stackhold.cli.options import invocation, locking_options, store_options, yes_option
+from stackhold.cli.options import invocation, store_options, teardown_options, yes_option
 from stackhold.cli.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("stack")
-@locking_options
+@teardown_options
 @store_options
 @yes_option
 @click.pass_obj

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stackhold.cli.options import Invocation, invocation, store_options
+from stackhold.cli.printable import lines_text
 from stackhold.cli.wiring import Wiring
 from stackhold.errors import InputError
 
@@ -94,15 +95,15 @@ def _follow(call: Invocation, wiring: Wiring, keys: Keys, chosen: RunId | None) 
     has_begun = False
     for seen in follow(wiring.store, wiring.clock, keys, run_id):
         if not has_begun:
-            call.output.say("\n".join(render_events.head_lines(seen.log)))
+            call.output.say(lines_text(render_events.head_lines(seen.log)))
             has_begun = True
         news = render_events.event_lines(seen.log, len(seen.log.events) - len(seen.news))
         if news:
-            call.output.say("\n".join(news))
+            call.output.say(lines_text(news))
         if seen.is_over:
             call.output.answer(
                 {**render_events.run_document(seen.log), "isKilled": seen.is_killed},
-                "\n".join(render_events.end_lines(seen.log, is_killed=seen.is_killed)),
+                lines_text(render_events.end_lines(seen.log, is_killed=seen.is_killed)),
             )
             return
     raise InputError(f"the run {run_id} of {keys.stack} ({keys.region}) is recorded no longer")

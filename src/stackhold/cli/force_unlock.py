@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stackhold.cli.interruption import UNCHANGED, say_from_here
 from stackhold.cli.options import invocation, store_options, yes_option
+from stackhold.cli.printable import lines_text
 from stackhold.cli.wiring import Wiring
 from stackhold.model.exit_codes import ExitCode
 
@@ -43,10 +45,12 @@ def force_unlock(surroundings: Surroundings, /, stack: str, **options: object) -
     def confirm(view: LockView, danger: Danger, has_changed: bool) -> bool:
         shown.append(view)
         call.output.warn(f"{name} is locked" if not has_changed else f"The lock of {name} has changed meanwhile; now:")
-        call.output.warn("\n".join(render_state.lock_lines(view)))
+        call.output.warn(lines_text(render_state.lock_lines(view)))
         for line in _warnings(danger, wiring.command("cancel", keys.stack, keys.region)):
             call.output.warn(paint("red", line))
-        return ask(surroundings, f"Delete this lock of {name}?", yes=call.yes)
+        is_meant = ask(surroundings, f"Delete this lock of {name}?", yes=call.yes)
+        say_from_here(f"the lock of {name} may be gone" if is_meant else UNCHANGED)
+        return is_meant
 
     ended = unlock(wiring.store, wiring.clock, keys, confirm=confirm)
     text = {

@@ -11,30 +11,46 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from stackhold.cli.durations import parse_duration
+from stackhold.cli.durations import flag_text, parse_duration
 from stackhold.cli.output import Output
+from stackhold.cli.printable import is_text
 from stackhold.cli.settings import ENVIRONMENT, Settings, load_settings
+from stackhold.decide.clocks import DEADLINE_RANGE, LOCK_WAIT_RANGE
+from stackhold.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from stackhold.cli.surroundings import Surroundings
+
+_OF_THE_USER = ("LOGNAME", "USER", "LNAME", "USERNAME", "HOME")
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class Duration(click.ParamType[str]):
-    """A span of time; the value stays text, so that settings from every source are read in one place."""
+    """A span of time in a range. The value stays text, so that settings from every source are read in one place."""
 
     name = "duration"
+
+    def __init__(self, lowest: int = 0, highest: int | None = None) -> None:
+        self._lowest = lowest
+        self._highest = highest
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check it."""
         try:
-            parse_duration(str(value))
+            span = parse_duration(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if span < self._lowest or (self._highest is not None and span > self._highest):
+            self.fail(f"{value} is not {self._range()}", param, ctx)
         return str(value)
+
+    def _range(self) -> str:
+        if self._highest is None:
+            return "longer than nothing"
+        return f"from {flag_text(self._lowest)} to {flag_text(self._highest)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +65,7 @@ class Invocation:
 
 def invocation(surroundings: Surroundings, options: dict[str, object]) -> Invocation:
     """Put the shared options of a command together."""
+    _check_environment(surroundings.environ)
     flags = {name: _text(options.get(name)) for name in ENVIRONMENT}
     alias = _text(options.get("stack_region"))
     if alias is not None and flags["region"] is not None and alias != flags["region"]:
@@ -60,6 +77,13 @@ def invocation(surroundings: Surroundings, options: dict[str, object]) -> Invoca
         output=Output(surroundings, as_json=bool(options.get("as_json"))),
         yes=bool(options.get("yes")),
     )
+
+
+def _check_environment(environ: Mapping[str, str]) -> None:
+    """Refuse variables of ours, of AWS and of who we are that are not text. They may be secrets: no value is shown."""
+    for name, value in environ.items():
+        if (name.startswith(("STACKHOLD_", "AWS_")) or name in _OF_THE_USER) and not is_text(name + value):
+            raise InputError(f"the environment variable {name!a} is not UTF-8 text")
 
 
 def _text(value: object) -> str | None:
@@ -105,12 +129,21 @@ def yes_option(function: F) -> F:
 
 def locking_options(function: F) -> F:
     """The two clocks, the grace, and the lock's own times."""
-    span = Duration()
+    return _locking_options(function, deadline=Duration(*DEADLINE_RANGE), wait=Duration(*LOCK_WAIT_RANGE))
+
+
+def teardown_options(function: F) -> F:
+    """The same for a teardown, which no range of the two clocks may stop."""
+    return _locking_options(function, deadline=Duration(), wait=Duration())
+
+
+def _locking_options(function: F, *, deadline: Duration, wait: Duration) -> F:
+    span = Duration(lowest=1)
     return _stacked(
-        click.option("--deadline", type=span, help="When the whole run must be over. [default: 1h]"),
+        click.option("--deadline", type=deadline, help="When the whole run must be over. [default: 1h]"),
         click.option(
             "--lock-timeout",
-            type=span,
+            type=wait,
             help="How long to wait for a held lock, 0 not at all. [default: deploy and rollback try three more times, "
             "2 s apart; others do not wait]",
         ),

@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from stackhold.cli.paint import Paint
+from stackhold.cli.printable import shown
 from stackhold.errors import StackholdError
 
 if TYPE_CHECKING:
@@ -28,11 +30,11 @@ class Output:
 
     def say(self, text: str) -> None:
         """Text for people, a newline added when there is none."""
-        _write(self.human, text if text.endswith("\n") or not text else text + "\n")
+        self._show(self.human, text if text.endswith("\n") or not text else text + "\n")
 
     def warn(self, text: str) -> None:
         """Text that people must see even when the answer goes into a pipe."""
-        _write(self.surroundings.stderr, text + "\n")
+        self._show(self.surroundings.stderr, text + "\n")
 
     def answer(self, document: JsonMap, text: str) -> None:
         """The command's answer: the document with `--json`, the text without."""
@@ -40,6 +42,10 @@ class Output:
             _write(self.surroundings.stdout, json_text(document))
         else:
             self.say(text)
+
+    def _show(self, stream: TextIO, text: str) -> None:
+        """Write for people: whatever comes from outside, nothing but our colours acts on the terminal."""
+        _write(stream, shown(text, paint=Paint(self.surroundings.color_on(stream))))
 
 
 def _write(stream: TextIO, text: str) -> None:

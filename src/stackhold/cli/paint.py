@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-_CODES = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "bold": "1", "dim": "2"}
+CODES: Final = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "bold": "1", "dim": "2"}
+"""The codes that we use, by style."""
+RESET: Final = "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +18,7 @@ class Paint:
 
     def __call__(self, style: str, text: str) -> str:
         """The text in a style."""
-        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.on and text else text
+        return f"\x1b[{CODES[style]}m{text}\x1b[{RESET}m" if self.on and text else text
 
 
 PLAIN = Paint()

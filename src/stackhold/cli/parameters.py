@@ -6,16 +6,20 @@ exactly as written; a list is joined with commas. A pair on the command line win
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
+from stackhold.cli.printable import is_text
 from stackhold.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+
+_MAX_LIST = 1024 * 1024
+"""How long a joined list may be: aliases can make a small file a huge text."""
 
 
 def parse_pairs(pairs: Iterable[str], *, flag: str) -> dict[str, str]:
@@ -42,9 +46,11 @@ def load_parameters(files: Iterable[str], pairs: Iterable[str], *, cwd: Path) ->
 
 def read_parameters(path: Path) -> dict[str, str]:
     """The parameters in a file; raises `InputError` naming file and key."""
-    content = _document(path)
+    from stackhold.cli.parameter_file import read_document
+
+    content = read_document(path)
     if isinstance(content, list):
-        content = dict(_cloudformation_pair(path, item) for item in content)
+        content = _listed(path, content)
     if not isinstance(content, dict):
         raise InputError(f"{path}: parameters are an object, or a list of ParameterKey and ParameterValue")
     parameters = content.get("Parameters") if set(content) == {"Parameters"} else None
@@ -57,6 +63,8 @@ def _texts(path: Path, content: Mapping[object, object]) -> dict[str, str]:
         text = _text(value)
         if text is None:
             raise InputError(f"{path}: {key}: a parameter's value is text, a number, true, false, or a list of these")
+        if not is_text(text) or not is_text(str(key)):
+            raise InputError(f"{path}: {key!a}: it holds half of a surrogate pair, which is no text")
         found[str(key)] = text
     return found
 
@@ -67,32 +75,18 @@ def _text(value: object) -> str | None:
     if isinstance(value, str | int | float):
         return str(value)
     if isinstance(value, list):
-        parts = [_text(item) for item in value if not isinstance(item, list)]
-        if len(parts) == len(value) and None not in parts:
-            return ",".join(part for part in parts if part is not None)
+        parts = [part for item in value if not isinstance(item, list) and (part := _text(item)) is not None]
+        if len(parts) == len(value) and sum(map(len, parts)) <= _MAX_LIST:
+            return ",".join(parts)
     return None
 
 
-def _cloudformation_pair(path: Path, item: object) -> tuple[object, object]:
-    if isinstance(item, dict) and isinstance(item.get("ParameterKey"), str) and "ParameterValue" in item:
-        return item["ParameterKey"], item["ParameterValue"]
-    raise InputError(f"{path}: each item of the list needs ParameterKey and ParameterValue; got {json.dumps(item)}")
-
-
-def _document(path: Path) -> object:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"{path} cannot be read: {reason}") from error
-    if path.suffix == ".json" or text.lstrip().startswith(("{", "[")):
-        try:
-            return json.loads(text, parse_int=str, parse_float=str)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}:{error.lineno}:{error.colno}: it is not valid JSON: {error.msg}") from error
-    import yaml
-
-    try:
-        return yaml.load(text, Loader=yaml.BaseLoader)
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: it is not valid YAML: {' '.join(str(error).split())}") from error
+def _listed(path: Path, items: list[object]) -> dict[object, object]:
+    found: dict[object, object] = {}
+    for number, item in enumerate(items, start=1):
+        if not (isinstance(item, dict) and isinstance(item.get("ParameterKey"), str) and "ParameterValue" in item):
+            raise InputError(f"{path}: item {number} of the list needs ParameterKey and ParameterValue")
+        if item["ParameterKey"] in found:
+            raise InputError(f"{path}: item {number} of the list gives {item['ParameterKey']} a second time")
+        found[item["ParameterKey"]] = item["ParameterValue"]
+    return found

@@ -93,9 +93,15 @@ class LiveReporter:
         self._view = view
         self._clock = clock
         self._guard = threading.Lock()
+        self._turn = threading.Lock()
+        """Held while the view is started or stopped: whoever closes it may come from another thread."""
         self._is_open = True
         self._live = Live(self, console=console, transient=True, refresh_per_second=5, redirect_stderr=False)
-        self._live.start()
+        try:
+            self._live.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __rich_console__(self, console: Console, options: object) -> Iterator[Text]:
         """The view at this moment, asked for by the thread that redraws."""
@@ -123,21 +129,22 @@ class LiveReporter:
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Give the terminal to whoever wants to print or ask, and draw again afterwards."""
-        self._live.stop()
+        with self._turn:
+            self._live.stop()
         try:
             yield
         finally:
-            if self._is_open:
-                self._live.start(refresh=False)
+            with self._turn:
+                if self._is_open:
+                    self._live.start(refresh=False)
 
     def close(self) -> None:
-        """Give the terminal back."""
-        if self._is_open:
-            self._is_open = False
-            try:
-                self._live.stop()
-            except (OSError, ValueError):
-                return
+        """Give the terminal back, for good."""
+        with self._turn:
+            was_open, self._is_open = self._is_open, False
+            if was_open:
+                with contextlib.suppress(OSError, ValueError):
+                    self._live.stop()
 
 
 RunReporter = PlainReporter | LiveReporter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackhold.cli.paint import PLAIN, Paint
-from stackhold.cli.render_errors import printable
+from stackhold.cli.printable import lines_text, one_line
 from stackhold.cli.render_plan import is_secret, plain, value_text
 from stackhold.engines.cloudformation.drift import DriftStatus
 from stackhold.engines.cloudformation.plan import ABSENT
@@ -38,7 +38,7 @@ def drift_text(report: DriftReport, *, paint: Paint = PLAIN) -> str:
         number = sum(len(one.not_compared) for one in partly)
         noun = "property" if number == 1 else "properties"
         lines.append(paint("dim", f"  {number} {noun} cannot be read back and were not compared (named with --json)"))
-    return "\n".join(lines)
+    return lines_text(lines, paint=paint)
 
 
 def _verdict(report: DriftReport, paint: Paint) -> str:
@@ -72,15 +72,16 @@ def drift_document(report: DriftReport) -> JsonMap:
 
 def _lines(one: ResourceDrift, paint: Paint) -> list[str]:
     mark, style = _MARKS[one.status]
-    head = f"  {paint(style, f'{mark} {one.status.value:<12}')} {one.logical_id}  {paint('dim', one.type)}"
-    lines = [f"{head}  {printable(one.physical_id)}"]
+    type_name = paint("dim", one_line(one.type))
+    head = f"  {paint(style, f'{mark} {one.status.value:<12}')} {one_line(one.logical_id)}  {type_name}"
+    lines = [f"{head}  {one_line(one.physical_id)}"]
     for each in one.differences:
         if is_secret(each.path):
-            lines.append(f"      {each.path}: differs (not shown)")
+            lines.append(f"      {one_line(each.path)}: differs (not shown)")
         else:
-            lines.append(f"      {each.path}: {value_text(each.recorded)} → {value_text(each.observed)}")
+            lines.append(f"      {one_line(each.path)}: {value_text(each.recorded)} → {value_text(each.observed)}")
     if one.reason:
-        lines.append(f"      {printable(one.reason)}")
+        lines.append(f"      {one_line(one.reason)}")
     return lines
 
 

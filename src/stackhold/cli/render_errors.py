@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackhold.cli.planned import not_yet
+from stackhold.cli.printable import lines_text, one_line, printable
 from stackhold.errors import AwsError, LockHeld, LockLost, RecordUnreadable, StackholdError, StoreError, TemplateError
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ class Shown:
 def of_error(error: StackholdError) -> Shown:
     """An error that we raised on purpose."""
     details = error.details if isinstance(error, LockHeld) else ()
-    lines = [f"stackhold: {printable(error.message)}", *(f"  {printable(line)}" for line in details)]
-    if error.hint:
-        lines.append(printable(error.hint))
+    lines = [f"stackhold: {error.message}", *(f"  {line}" for line in details), *error.hint.split("\n")]
     facts = {
         "kind": type(error).__name__,
         "message": error.message,
@@ -40,7 +39,7 @@ def of_error(error: StackholdError) -> Shown:
         **({"hint": error.hint} if error.hint else {}),
         **_facts(error),
     }
-    return Shown("\n".join(lines) + "\n", facts)
+    return Shown(lines_text(lines).rstrip("\n") + "\n", facts)
 
 
 def of_usage(error: click.ClickException) -> Shown:
@@ -48,7 +47,7 @@ def of_usage(error: click.ClickException) -> Shown:
     context = getattr(error, "ctx", None)
     usage = f"{context.get_usage()}\nTry '{context.command_path} --help'.\n" if context is not None else ""
     message = not_yet(error) or error.format_message()
-    return Shown(f"stackhold: {printable(message)}\n{usage}", {"kind": "UsageError", "message": message})
+    return Shown(f"stackhold: {one_line(message)}\n{usage}", {"kind": "UsageError", "message": message})
 
 
 def of_unexpected(error: Exception, *, with_traceback: bool) -> Shown:
@@ -59,7 +58,7 @@ def of_unexpected(error: Exception, *, with_traceback: bool) -> Shown:
         below = "".join(traceback.format_exception(error))
     else:
         below = "This is a bug. Run again with STACKHOLD_DEBUG=1 to see where, and please report it.\n"
-    return Shown(f"stackhold: {printable(message)}\n{printable(below)}", {"kind": "Bug", "message": message})
+    return Shown(f"stackhold: {one_line(message)}\n{printable(below)}", {"kind": "Bug", "message": message})
 
 
 def document(shown: Shown, code: int) -> str:
@@ -67,11 +66,6 @@ def document(shown: Shown, code: int) -> str:
     from stackhold.cli.output import json_text
 
     return json_text({"error": shown.facts, "exitCode": int(code)})
-
-
-def printable(text: str) -> str:
-    """The text with every control character but newline and tab made visible."""
-    return "".join(char if char in "\n\t" or char.isprintable() else f"\\x{ord(char):02x}" for char in text)
 
 
 def _facts(error: StackholdError) -> JsonMap:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackhold.cli.render_errors import printable
+from stackhold.cli.printable import lines_text
 from stackhold.cli.render_state import table
 from stackhold.cli.run_view import event_line
 from stackhold.model.codec import encode_run_log
@@ -25,13 +25,13 @@ def runs_text(logs: Sequence[RunLog]) -> str:
         took = words(log.ended_at - log.started_at) if log.ended_at is not None else "-"
         started = date_time(log.started_at)
         identity = log.identity
-        rows.append([started, identity.run_id, identity.operation, outcome, took, printable(identity.owner)])
+        rows.append([started, identity.run_id, identity.operation, outcome, took, identity.owner])
     return table(rows)
 
 
 def run_text(log: RunLog) -> str:
     """One run in full."""
-    return "\n".join([*head_lines(log), *event_lines(log, 0), *end_lines(log)])
+    return lines_text([*head_lines(log), *event_lines(log, 0), *end_lines(log)])
 
 
 def head_lines(log: RunLog) -> list[str]:
@@ -39,7 +39,7 @@ def head_lines(log: RunLog) -> list[str]:
     identity = log.identity
     waited = f", waited {words(log.waited_ms)}" if log.waited_ms else ""
     return [
-        f"{identity.operation} of {identity.stack} ({identity.region}) by {printable(identity.owner)}",
+        f"{identity.operation} of {identity.stack} ({identity.region}) by {identity.owner}",
         f"run {identity.run_id}, {identity.engine}, stackhold {identity.tool_version}",
         f"deadline {words(log.deadline_ms)}; lock wait {log.lock_wait}{waited}",
     ]
@@ -57,7 +57,7 @@ def end_lines(log: RunLog, *, is_killed: bool = False) -> list[str]:
         return ["ended without a word: it was killed, or lost its store"] if is_killed else ["no end is recorded"]
     outcome = log.outcome.value if log.outcome is not None else "ended"
     code = f", exit code {log.exit_code}" if log.exit_code is not None else ""
-    error = [printable(log.error)] if log.error else []
+    error = [log.error] if log.error else []
     return [f"{outcome} after {words(log.ended_at - log.started_at)}{code}", *error]
 
 

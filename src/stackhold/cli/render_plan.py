@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from stackhold.cli.paint import PLAIN, Paint
-from stackhold.cli.render_errors import printable
+from stackhold.cli.printable import lines_text, one_line
 from stackhold.engines.cloudformation.plan import ABSENT, Action, Effect, PropertyChange, Route
 from stackhold.engines.cloudformation.values import UNKNOWN
 
@@ -60,12 +60,13 @@ def plan_text(
     for change in _shown(plan):
         lines += _resource_lines(change, paint)
     lines += [
-        f"  {paint('red', '-')} delete       {pending.logical_id}  {pending.resource.type}  left over by an earlier run"
-        for pending in plan.pending_deletes
+        f"  {paint('red', '-')} delete       {one_line(f'{left.logical_id}  {left.resource.type}')}  "
+        "left over by an earlier run"
+        for left in plan.pending_deletes
     ]
     lines += _stack_lines(plan, record)
-    lines += [f"  {paint('yellow', 'warning')}: {printable(text)}" for text in plan.warnings]
-    return "\n".join(lines) + "\n"
+    lines += [f"  {paint('yellow', 'warning')}: {one_line(text)}" for text in plan.warnings]
+    return lines_text(lines, paint=paint) + "\n"
 
 
 def counts_text(plan: Plan) -> str:
@@ -129,44 +130,45 @@ def _resource_lines(change: ResourceChange, paint: Paint) -> list[str]:
     if change.route is Route.CLOUD_CONTROL:
         notes.append("through Cloud Control")
     note = "  " + paint("bold", f"[{', '.join(notes)}]") if notes else ""
-    identity = f"  {printable(change.physical_id)}" if change.physical_id and change.action is not Action.UPDATE else ""
-    head = f"  {paint(colour, f'{mark} {change.action.value:<12}')} {change.logical_id}  {paint('dim', change.type)}"
+    identity = f"  {one_line(change.physical_id)}" if change.physical_id and change.action is not Action.UPDATE else ""
+    type_name = paint("dim", one_line(change.type))
+    head = f"  {paint(colour, f'{mark} {change.action.value:<12}')} {one_line(change.logical_id)}  {type_name}"
     lines = [head + identity + note]
     lines += [f"      {change_line(each)}" for each in change.changes]
     fate = _fate(change)
     if fate:
         lines.append(f"      {fate}")
-    lines += [f"      {paint('yellow', 'warning')}: {printable(text)}" for text in change.warnings]
+    lines += [f"      {paint('yellow', 'warning')}: {one_line(text)}" for text in change.warnings]
     return lines
 
 
 def change_line(change: PropertyChange) -> str:
     """One differing place on one line; what is named like a secret without its values."""
     if is_secret(change.path):
-        said = f"{change.path}: changed (not shown)"
+        said = f"{one_line(change.path)}: changed (not shown)"
     else:
-        said = f"{change.path}: {value_text(change.old)} → {value_text(change.new)}"
+        said = f"{one_line(change.path)}: {value_text(change.old)} → {value_text(change.new)}"
     if change.effect is Effect.REPLACE:
         said += "  (causes the replacement)"
     elif change.effect is Effect.MAY_REPLACE:
         said += "  (may cause a replacement)"
-    return said + (f"  (from {change.cause})" if change.cause else "")
+    return said + (f"  (from {one_line(change.cause)})" if change.cause else "")
 
 
 def _fate(change: ResourceChange) -> str:
     """What becomes of the old resource."""
     if change.action in (Action.REPLACE, Action.MAY_REPLACE):
         if change.keeps_old:
-            return f"the old one is kept: UpdateReplacePolicy {change.keeps_old}"
+            return f"the old one is kept: UpdateReplacePolicy {one_line(change.keeps_old)}"
         return "the old one is deleted first" if change.old_first else "the old one is deleted in the clean-up"
     if change.action is Action.RETAIN or (change.action is Action.DELETE and change.keeps_old):
-        return f"it is kept: DeletionPolicy {change.keeps_old or 'Retain'}"
+        return f"it is kept: DeletionPolicy {one_line(change.keeps_old or 'Retain')}"
     return ""
 
 
 def _stack_lines(plan: Plan, record: StateRecord | None) -> list[str]:
     lines = [
-        f"  parameter {change['name']}: {value_text(change['old'])} → {value_text(change['new'])}"
+        f"  parameter {one_line(change['name'])}: {value_text(change['old'])} → {value_text(change['new'])}"
         for change in _parameter_changes(plan, record)
     ]
     if plan.tags_changed:
@@ -179,7 +181,7 @@ def _stack_lines(plan: Plan, record: StateRecord | None) -> list[str]:
 
 
 def _tags_text(tags: JsonMap) -> str:
-    return ", ".join(printable(f"{name}={value}") for name, value in tags.items()) or "(none)"
+    return ", ".join(one_line(f"{name}={value}") for name, value in tags.items()) or "(none)"
 
 
 def _output_changes(plan: Plan, record: StateRecord | None) -> list[PropertyChange]:
@@ -241,7 +243,7 @@ def value_text(value: object) -> str:
         return "(absent)"
     if value is UNKNOWN:
         return repr(UNKNOWN)
-    text = printable(json.dumps(plain(value), ensure_ascii=False, sort_keys=False, default=str).replace("\n", " "))
+    text = one_line(json.dumps(plain(value), ensure_ascii=False, sort_keys=False, default=str))
     return text if len(text) <= _CUT else f"{text[: _CUT - 1]}…"
 
 

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stackhold.cli.paint import PLAIN, Paint
-from stackhold.cli.render_errors import printable
+from stackhold.cli.printable import lines_text, one_line
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.instant import words
 from stackhold.model.run import Outcome, StopCause
@@ -74,8 +74,8 @@ def report_text(report: RunReport, *, took_ms: int, paint: Paint = PLAIN) -> str
         lines = [f"{name}: {identity.operation} {ended} in {words(took_ms)}{counts or _counts(report)}"]
     outputs = report.record.outputs if report.record is not None and identity.operation != "rollback" else {}
     if outputs and report.exit_code is ExitCode.DONE:
-        lines += ["", "Outputs", *(f"  {key} = {_value(value)}" for key, value in outputs.items())]
-    return "\n".join(lines)
+        lines += ["", "Outputs", *(one_line(f"  {key} = {_value(value)}") for key, value in outputs.items())]
+    return lines_text(lines, paint=paint)
 
 
 def trouble_text(report: RunReport) -> str:
@@ -84,15 +84,15 @@ def trouble_text(report: RunReport) -> str:
         return ""
     identity = report.identity
     reason = report.error or (_STOPPED.get(report.cause, "") if report.cause else "") or report.outcome.value
-    lines = [f"stackhold: {identity.operation} of {identity.stack} ({identity.region}): {printable(reason)}"]
-    lines += [f"  {failure['logicalId']}: {printable(str(failure['error']))}" for failure in _failures(report)]
+    lines = [f"stackhold: {identity.operation} of {identity.stack} ({identity.region}): {reason}"]
+    lines += [f"  {failure['logicalId']}: {failure['error']!s}" for failure in _failures(report)]
     lines += _undone_lines(report)
     lines += _unknown_lines(report)
     if report.unsaved:
         lines.append("These exist and are in no record:")
-        lines += [f"  {printable(each)}" for each in report.unsaved]
-    lines.append(printable(report.hint or _next_step(report)))
-    return "\n".join(line for line in lines if line)
+        lines += [f"  {each}" for each in report.unsaved]
+    lines += (report.hint or _next_step(report)).split("\n")
+    return lines_text(line for line in lines if line)
 
 
 def report_document(report: RunReport, *, plan: JsonMap | None) -> JsonMap:
@@ -216,7 +216,7 @@ def _unknown_lines(report: RunReport) -> list[str]:
     for each in _resources(report):
         if each.get("outcome") == "unknown":
             identity = each.get("physicalId") or each.get("name")
-            of = f" of {printable(str(identity))}" if identity else ""
+            of = f" of {identity!s}" if identity else ""
             lines.append(f"  {each.get('logicalId')}  {each.get('operation')}{of}")
     return ["Not known whether these were done:", *lines] if lines else []
 
@@ -227,8 +227,8 @@ def _undone_lines(report: RunReport) -> list[str]:
     for each in _resources(report):
         fate, reason = each.get("wentBack"), each.get("reason")
         if fate or reason:
-            note = f": {printable(str(reason))}" if reason else ""
-            identity = f" ({printable(str(each['physicalId']))})" if each.get("physicalId") else ""
+            note = f": {reason!s}" if reason else ""
+            identity = f" ({each['physicalId']!s})" if each.get("physicalId") else ""
             became = _FATES.get(str(fate), str(fate or "left as it is"))
             if fate == "untouched" and each.get("operation") == "create":
                 became = "it never came to be"
@@ -237,4 +237,4 @@ def _undone_lines(report: RunReport) -> list[str]:
 
 
 def _value(value: object) -> str:
-    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

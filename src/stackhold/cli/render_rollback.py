@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stackhold.cli.paint import PLAIN, Paint
-from stackhold.cli.render_errors import printable
+from stackhold.cli.printable import lines_text, one_line
 from stackhold.cli.render_plan import change_document, change_line
 from stackhold.engines.cloudformation.rollback_plan import Way
 from stackhold.model.instant import iso
@@ -45,14 +45,14 @@ def rollback_text(plan: RollbackPlan, *, stack: StackName, region: Region, paint
     """A rollback's plan for people."""
     lines = [f"{paint('bold', f'{stack} ({region})')}: {_counts_text(plan)}", ""]
     lines += [
-        f"  undoes {segment.run_id} ({printable(segment.reason)}, {iso(segment.timestamp)})"
+        f"  undoes {one_line(segment.run_id)} ({one_line(segment.reason)}, {iso(segment.timestamp)})"
         for segment in plan.segments
     ]
     order = list(_MARKS)
     shown = sorted((one for one in plan.undoings.values() if one.way in _MARKS), key=lambda one: order.index(one.way))
     for undoing in shown:
         lines += _lines(undoing, paint)
-    return "\n".join(lines) + "\n"
+    return lines_text(lines, paint=paint) + "\n"
 
 
 def rollback_document(plan: RollbackPlan, *, stack: StackName, region: Region) -> JsonMap:
@@ -83,21 +83,21 @@ def _counts_text(plan: RollbackPlan) -> str:
 
 def _lines(undoing: Undoing, paint: Paint) -> list[str]:
     mark, colour = _MARKS[undoing.way]
-    identity = f"  {printable(undoing.physical_id)}" if undoing.physical_id else ""
+    identity = f"  {one_line(undoing.physical_id)}" if undoing.physical_id else ""
     note = "  " + paint("bold", "[stateful]") if undoing.loses else ""
     head = paint(colour, f"{mark} {undoing.way.value:<12}")
-    lines = [f"  {head} {undoing.logical_id}  {paint('dim', undoing.type)}{identity}{note}"]
+    lines = [f"  {head} {one_line(undoing.logical_id)}  {paint('dim', one_line(undoing.type))}{identity}{note}"]
     lines += [f"      {change_line(change)}" for change in undoing.changes]
     fate = _fate(undoing)
-    return [*lines, f"      {fate}"] if fate else lines
+    return [*lines, f"      {one_line(fate)}"] if fate else lines
 
 
 def _fate(undoing: Undoing) -> str:
     """What a reader must know of it beyond its name."""
-    before = printable(undoing.before.physical_id) if undoing.before else ""
+    before = undoing.before.physical_id if undoing.before else ""
     match undoing.way:
         case Way.PUT_BACK:
-            gone = " and ".join(printable(item.physical_id) for item in undoing.removals)
+            gone = " and ".join(item.physical_id for item in undoing.removals)
             return f"{before} is back" + (f", and {gone} is deleted" if gone else "")
         case Way.CREATE_AGAIN if undoing.there is not None:
             return f"{before} is recorded again if it is still there; else it is made anew, without what it held"
@@ -106,7 +106,7 @@ def _fate(undoing: Undoing) -> str:
         case Way.RETAIN:
             return "it is kept: DeletionPolicy Retain"
         case Way.LEAVE:
-            return printable(undoing.reason)
+            return undoing.reason
     return ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from stackhold.cli.render_errors import printable
+from stackhold.cli.printable import lines_text, one_line
 from stackhold.model.instant import date_time, words
 from stackhold.runs.lock_messages import ago, holder_lines
 
@@ -41,24 +41,24 @@ def show_text(view: StackView, *, now: Instant) -> str:
     lines = [f"{view.keys.stack} ({view.keys.region})"]
     lines += lock_lines(view.lock)
     if view.record is None:
-        return "\n".join([*lines, "  no record: nothing was deployed, or nothing is left"])
+        return lines_text([*lines, "  no record: nothing was deployed, or nothing is left"])
     record = view.record.record
     if record is None:
-        return "\n".join([*lines, f"  record   not readable: {printable(view.record.unreadable)}"])
+        return lines_text([*lines, f"  record   not readable: {view.record.unreadable}"])
     age = now - record.last_modified
     lines.append(f"  record   serial {record.serial}, changed {date_time(record.last_modified)} ({ago(max(0, age))})")
     if record.outputs:
         lines += ["", "Outputs", *(f"  {name} = {_value(value)}" for name, value in record.outputs.items())]
     if record.resources:
-        lines += ["", "Resources", indented(resources_text(record))]
+        lines += ["", "Resources", *(f"  {line}" for line in resources_text(record).split("\n"))]
     if record.pending_deletes:
         lines += ["", "Still to be deleted"]
         lines += [
-            f"  {pending.logical_id}  {pending.resource.type}  {printable(pending.resource.physical_id)}"
-            + (f"  {printable(pending.reason)}" if pending.reason else "")
+            f"  {pending.logical_id}  {pending.resource.type}  {pending.resource.physical_id}"
+            + (f"  {pending.reason}" if pending.reason else "")
             for pending in record.pending_deletes
         ]
-    return "\n".join(lines)
+    return lines_text(lines)
 
 
 def show_document(view: StackView) -> JsonMap:
@@ -75,7 +75,7 @@ def resources_text(record: StateRecord) -> str:
     rows = [["LOGICAL ID", "TYPE", "PHYSICAL ID"]]
     for logical_id, resource in sorted(record.resources.items()):
         note = " (settling)" if resource.is_settling else ""
-        rows.append([logical_id, resource.type, printable(resource.physical_id) + note])
+        rows.append([logical_id, resource.type, resource.physical_id + note])
     return table(rows) if record.resources else "No resources."
 
 
@@ -117,7 +117,7 @@ def info_text(facts: JsonMap) -> str:
         "locks": facts["locks"],
         "unreadable": facts["unreadable"],
     }
-    return "\n".join(f"{name:<12}{value}" for name, value in lines.items())
+    return lines_text(f"{name:<12}{value}" for name, value in lines.items())
 
 
 def lock_lines(view: LockView | None) -> list[str]:
@@ -128,7 +128,7 @@ def lock_lines(view: LockView | None) -> list[str]:
         view.lock, silent_ms=view.silent_ms, now=view.now, unreadable=view.unreadable, pid_gone=view.pid_gone
     )
     stale = ["  stale    the next run takes it over"] if view.is_stale else []
-    return [*(f"  {printable(line)}" for line in lines), *stale]
+    return [*(f"  {line}" for line in lines), *stale]
 
 
 def lock_document(view: LockView | None) -> JsonMap | None:
@@ -152,15 +152,11 @@ def lock_document(view: LockView | None) -> JsonMap | None:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell, the last one as it is."""
+    """Columns as wide as their widest cell, the last one as it is; a row is one line whatever is in it."""
+    rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
-
-
-def indented(text: str) -> str:
-    """Every line two blanks in."""
-    return "\n".join(f"  {line}" for line in text.splitlines())
 
 
 def _record_cells(view: StackView, now: Instant) -> tuple[str, str]:
@@ -180,7 +176,7 @@ def _lock_cell(view: StackView) -> str:
         return "held; the lock is not readable"
     since = words(max(0, lock.now - lock.lock.timestamp))
     gone = " (process gone)" if lock.pid_gone is not None else ""
-    parts = [f"{printable(lock.lock.owner)}{gone}, {printable(lock.lock.operation)}, for {since}"]
+    parts = [f"{lock.lock.owner}{gone}, {lock.lock.operation}, for {since}"]
     if lock.is_stale:
         parts.append("stale")
     elif lock.expires_in_ms is not None:
@@ -213,4 +209,4 @@ def _raw_lock(view: LockView | None) -> object:
 
 
 def _value(value: object) -> str:
-    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackhold.cli.render_errors import printable
+from stackhold.cli.printable import one_line
 from stackhold.model.events import Event, EventKind
 from stackhold.model.instant import Instant, clock_time, words
 from stackhold.runs.lock_messages import ago
@@ -98,9 +98,9 @@ class RunView:
         """The view as lines: the run with its clocks, then what is in flight, oldest first."""
         shown = [self._head(now)]
         if self.waiting is not None:
-            shown.append(f"  {printable(waiting_text(self.waiting))}")
+            shown.append(f"  {waiting_text(self.waiting)}")
         if self.stopping:
-            shown.append(f"  stopping: {printable(self.stopping)}")
+            shown.append(f"  stopping: {self.stopping}")
         oldest = sorted(self.working.items(), key=lambda item: item[1].since)
         for logical_id, working in oldest[:height]:
             note = f" ({working.note})" if working.note else ""
@@ -108,7 +108,7 @@ class RunView:
             shown.append(f"  {working.operation:<8} {logical_id}  {working.type}  {span}{note}")
         if len(oldest) > height:
             shown.append(f"  … and {len(oldest) - height} more")
-        return shown
+        return [one_line(_unbroken(line)) for line in shown]
 
     def _head(self, now: Instant) -> str:
         parts = [self.title]
@@ -131,22 +131,32 @@ def _note(event: Event) -> str:
         case EventKind.OPERATION_SETTLING:
             return "settling"
         case EventKind.OPERATION_WAITING:
-            return f"waiting: {printable(event.message)}"
+            return f"waiting: {event.message}"
         case _:
             return ""
 
 
 def event_line(event: Event, *, is_verbose: bool = False) -> str | None:
-    """An event as one line for a log; None for what a log need not show."""
+    """An event as one line for a log, whatever is in it; None for what a log need not show."""
+    line = _line(event, is_verbose=is_verbose)
+    return None if line is None else one_line(_unbroken(line))
+
+
+def _unbroken(text: str) -> str:
+    """Lines put behind each other: a message of ours may have a command on a line of its own."""
+    return " ".join(part.strip() for part in text.split("\n")) if "\n" in text else text
+
+
+def _line(event: Event, *, is_verbose: bool) -> str | None:
     if event.kind in (EventKind.OPERATION_STARTED, EventKind.OPERATION_SETTLING) and not is_verbose:
         return None
     at = clock_time(event.at)
     if event.kind in _MARKS:
         return f"{at}  {_operation_line(event)}"
     if event.kind is EventKind.WARNING:
-        return f"{at}  warning: {printable(event.message)}"
+        return f"{at}  warning: {event.message}"
     said = _said(event)
-    return f"{at}  {printable(said)}" if said else None
+    return f"{at}  {said}" if said else None
 
 
 def _said(event: Event) -> str:
@@ -176,7 +186,7 @@ def waiting_text(event: Event) -> str:
 
 def _operation_line(event: Event) -> str:
     if event.logical_id is None:
-        return f"{_MARKS[event.kind]}: {printable(event.message)}"
+        return f"{_MARKS[event.kind]}: {event.message}"
     name = event.logical_id
     type_name = text(event, "type")
     parts = [f"{text(event, 'operation'):<8} {name}" + (f"  {type_name}" if type_name else "")]
@@ -184,7 +194,7 @@ def _operation_line(event: Event) -> str:
     mark = _MARKS[event.kind]
     parts.append(f"{mark} in {words(took)}" if took and event.kind is EventKind.OPERATION_DONE else mark)
     if event.message:
-        parts.append(printable(event.message))
+        parts.append(event.message)
     return "  ".join(parts)
 
 

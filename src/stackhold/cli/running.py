@@ -6,6 +6,7 @@ what is being changed.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -84,10 +85,10 @@ class _Leaving:
         self._leave(why, code, min(signals.RELEASE_MS, (grace_ms - leaves_after(grace_ms)) // 2))
 
     def _leave(self, why: str, code: ExitCode, release_ms: int) -> None:
-        self.reporter.close()
         signals.leave_at_once(
             why=why,
             code=code,
+            give_back=self.reporter.close,
             release=lambda: self.run.best_effort_release(release_ms),
             seconds=release_ms / 1000,
             unlock_command=self.settings.unlock_command,
@@ -103,39 +104,43 @@ def run_guarded(
     engine: Engine | JournalEngine,
     approve: Callable[[Work], bool],
 ) -> RunReport:
-    """Do it under the lock, watched and interruptible; the report, or what it raised."""
-    call = running.call
+    """Do it under the lock, watched and interruptible; the report, or what it raised.
+
+    Signals are the run's before its view is there, and until the view has given the terminal back.
+    """
+    call, store, clock = running.call, wiring.store, wiring.clock
     unlock_command = wiring.command("force-unlock", identity.stack, identity.region)
     settings = run_settings(call.settings, operation=identity.operation, unlock_command=unlock_command)
     title = f"{identity.operation} of {identity.stack} ({identity.region})"
     view = RunView(title=title, deadline_ms=settings.deadline.ms, lock_wait=str(settings.lock_wait))
-    reporter = reporter_for(call.surroundings, call.output.human, view=view, clock=wiring.clock)
-    run = GuardedRun(
-        store=wiring.store,
-        prefix=call.settings.state_prefix.value,
-        clock=wiring.clock,
-        reporter=reporter,
-        settings=settings,
-        identity=identity,
-        stops=running.stops,
-        started_at=running.began,
-    )
+    over = f"the run was over already; see it with: {wiring.command('events', identity.stack, identity.region)}"
+    with (
+        signals.handled(running.stops, afterwards=over),
+        closing(reporter_for(call.surroundings, call.output.human, view=view, clock=clock)) as reporter,
+    ):
+        run = GuardedRun(
+            store=store,
+            prefix=call.settings.state_prefix.value,
+            clock=clock,
+            reporter=reporter,
+            settings=settings,
+            identity=identity,
+            stops=running.stops,
+            started_at=running.began,
+        )
+        leaving = _Leaving(run, reporter, settings, call.surroundings.stderr)
+        last_resort = signals.LastResort(after_ms=leaves_after(settings.grace_ms), leave=leaving.out_of_time)
 
-    leaving = _Leaving(run, reporter, settings, call.surroundings.stderr)
-    last_resort = signals.LastResort(after_ms=leaves_after(settings.grace_ms), leave=leaving.out_of_time)
+        def approve_unwatched(work: Work) -> bool:
+            with reporter.paused():
+                return approve(work)
 
-    def approve_unwatched(work: Work) -> bool:
-        with reporter.paused():
-            return approve(work)
-
-    running.stops.on_second(leaving.on_second_signal)
-    running.stops.subscribe(last_resort.arm)
-    try:
-        with signals.handled(running.stops):
+        running.stops.on_second(leaving.on_second_signal)
+        running.stops.subscribe(last_resort.arm)
+        try:
             return run.run(engine, approve=approve_unwatched)
-    finally:
-        last_resort.disarm()
-        reporter.close()
+        finally:
+            last_resort.disarm()
 
 
 def finish(call: Invocation, report: RunReport, *, plan: JsonMap | None, refusal: str, took_ms: int) -> int:

@@ -7,14 +7,16 @@ can name it. Environment and folder are handed in; the only file read is `stackh
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stackhold.cli.durations import parse_duration
-from stackhold.cli.store_address import StoreAddress, parse_prefix, parse_store
+from stackhold.cli.store_address import DEFAULT_FOLDER, StoreAddress, parse_prefix, parse_store
 from stackhold.errors import InputError, PolicyInvalid
 from stackhold.model.ids import region_name
 from stackhold.model.instant import MINUTE, SECOND, Millis, Span, words
+from stackhold.ports.named_file import Unreadable, read_named_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FILE_NAME = "stackhold.toml"
+_MAX_BYTES = 1024 * 1024
+_MAX_NUMBER = 10**18
 TAGS = "tags"
 DEFAULT_DEADLINE = Millis(3600 * SECOND)
 DEFAULT_GRACE = Millis(600 * SECOND)
@@ -101,7 +105,7 @@ def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str]
     _check_positive("interval of looking for a stop request", stop_poll)
     wait = sources.find("lock_timeout", lambda text, _: parse_duration(text))
     return Settings(
-        store=sources.find("state", store) or Setting(parse_store("file:.stackhold", base=cwd, cwd=cwd)),
+        store=sources.find("state", store) or _default_store(cwd),
         state_prefix=sources.find("state_prefix", lambda text, _: parse_prefix(text)) or Setting("stackhold"),
         region=_optional(sources.find("region", lambda text, _: _parse_region(text))),
         profile=_optional(sources.find("profile", lambda text, _: text)),
@@ -117,10 +121,12 @@ def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str]
 
 
 def find_file(cwd: Path) -> Path | None:
-    """The nearest `stackhold.toml`, in the folder itself or above it."""
+    """The nearest `stackhold.toml`, in the folder itself or above it, whatever it is: one that is no file is not
+    passed over."""
     for folder in (cwd, *cwd.parents):
         candidate = folder / FILE_NAME
-        if candidate.is_file():
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            candidate.lstat()
             return candidate
     return None
 
@@ -130,11 +136,20 @@ def read_file(path: Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(read_named_file(path, limit=_MAX_BYTES).decode("utf-8-sig"))
+    except Unreadable as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    except ValueError as error:
         raise InputError(f"{path} is not valid TOML: {error}") from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise InputError(f"{path} is not valid TOML: it is nested too deeply") from error
+
+
+def _default_store(cwd: Path) -> Setting[StoreAddress]:
+    try:
+        return Setting(parse_store(f"file:{DEFAULT_FOLDER}", base=cwd, cwd=cwd))
+    except ValueError as error:
+        raise InputError(f"the default store: {error}", hint="Name another with --state.") from error
 
 
 def flag_name(setting: str) -> str:
@@ -226,6 +241,8 @@ def _known(path: Path, content: Mapping[str, Any]) -> list[tuple[str, Any]]:
 def _file_text(path: Path, name: str, value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int) and abs(value) > _MAX_NUMBER:
+        raise InputError(f"{path}: {name} is a number beyond all measure")
     if isinstance(value, str | int | float):
         return str(value)
     raise InputError(f"{path}: {name} must be text or a number")

@@ -13,8 +13,10 @@ import signal
 import threading
 from typing import TYPE_CHECKING, NoReturn
 
+from stackhold.cli.interruption import Interruption, handled_numbers
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import FrameType
     from typing import TextIO
 
@@ -24,24 +26,37 @@ if TYPE_CHECKING:
 
 RELEASE_MS = 1_000
 """How long the second signal waits for the lock's release."""
+_CLOSE_SECONDS = 0.2
+"""How long it then still waits for the live view's end."""
 
 
 @contextlib.contextmanager
-def handled(stops: Stops) -> Iterator[None]:
-    """While inside, signals that end a process go to the run's mailbox. Only in the main thread."""
+def handled(stops: Stops, *, afterwards: str) -> Iterator[None]:
+    """While inside, signals that end a process go to the run's mailbox. Only in the main thread.
+
+    `afterwards` is what a signal says that comes when the run is over, in a process that answers signals itself.
+    """
 
     def handler(signum: int, _frame: FrameType | None) -> None:
         stops.signal(signum)
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    taken = [number for number, now in before.items() if now is not signal.SIG_IGN or number is not signal.SIGHUP]
-    for number in taken:
+    before = {number: signal.getsignal(number) for number in handled_numbers()}
+    for number in before:
         signal.signal(number, handler)
+    _hand_over(before.values(), None)
     try:
         yield
     finally:
-        for number in taken:
-            signal.signal(number, before[number] or signal.SIG_DFL)
+        _hand_over(before.values(), afterwards)
+        for number, former in before.items():
+            signal.signal(number, former or signal.SIG_DFL)
+
+
+def _hand_over(handlers: Iterable[object], said: str | None) -> None:
+    """Silence the process's own answer, or give it its word back."""
+    for each in handlers:
+        if isinstance(each, Interruption):
+            each.said = said
 
 
 class LastResort:
@@ -66,12 +81,22 @@ class LastResort:
 
 
 def leave_at_once(
-    *, why: str, code: ExitCode, release: Callable[[], bool], seconds: float, unlock_command: str, stderr: TextIO
+    *,
+    why: str,
+    code: ExitCode,
+    give_back: Callable[[], None],
+    release: Callable[[], bool],
+    seconds: float,
+    unlock_command: str,
+    stderr: TextIO,
 ) -> NoReturn:
     """End the process without waiting for the run.
 
+    `give_back` gives the terminal back, for which a moment must do: it may be one that takes no more output.
     `release` tries to release the lock, for no longer than `seconds`, and says whether none of ours is left.
     """
+    closer = threading.Thread(target=give_back, name="stackhold-give-back", daemon=True)
+    closer.start()
     outcome: list[bool] = []
 
     def attempt() -> None:
@@ -81,6 +106,7 @@ def leave_at_once(
     worker = threading.Thread(target=attempt, name="stackhold-last-release", daemon=True)
     worker.start()
     worker.join(seconds)
+    closer.join(_CLOSE_SECONDS)
     if outcome == [True]:
         said = (
             f"stackhold: left at once {why}; the lock is released, what was in flight is not known.\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +35,7 @@ def find_source(template: str, *, selected: str | None, named: str | None, cwd: 
     `selected` chooses a stack of an assembly by name or display path, `named` is `--stack-name`.
     """
     path = cwd / template
-    if path.is_dir():
+    if os.path.isdir(path):
         return _from_assembly(path, template, selected=selected, named=named)
     if selected is not None:
         raise InputError(

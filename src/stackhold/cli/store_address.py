@@ -65,9 +65,26 @@ def parse_store(text: str, *, base: Path, cwd: Path) -> StoreAddress:
     folder = text.removeprefix("file:")
     if folder == text or not folder or "\0" in folder:
         raise ValueError(f"{text!r} names no store; write file:DIR or s3://BUCKET")
-    path = Path(folder.removeprefix("//") if folder.startswith("///") else folder).expanduser()
-    absolute = (base / path).resolve()
-    return DirectoryAddress(absolute, is_default=absolute == (cwd / DEFAULT_FOLDER).resolve())
+    try:
+        path = Path(folder.removeprefix("//") if folder.startswith("///") else folder).expanduser()
+        absolute = (base / path).resolve()
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else _without_path(error)
+        raise ValueError(f"{text!r} names no directory: {reason}") from error
+    return DirectoryAddress(absolute, is_default=absolute == _resolved(cwd / DEFAULT_FOLDER))
+
+
+def _resolved(path: Path) -> Path:
+    """Where a path leads, or the path itself where it leads nowhere."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path
+
+
+def _without_path(error: Exception) -> str:
+    """What a path that has no end, or a home that is not known, is called; `pathlib` says it in an odd way."""
+    return "its symbolic links lead in a circle" if "loop" in str(error) else "there is no such home folder"
 
 
 def parse_prefix(text: str) -> str:

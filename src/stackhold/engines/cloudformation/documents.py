@@ -36,7 +36,7 @@ def parsed(document: Any) -> Any:
         return document
     try:
         data = json.loads(document)
-    except ValueError:
+    except (ValueError, RecursionError):
         return document
     return data if isinstance(data, dict | list) else document
 

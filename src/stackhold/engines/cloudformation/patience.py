@@ -269,7 +269,7 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
             if value[:1] in "{[" and len(value) <= _DEEPEST_DOCUMENT:
                 try:
                     document = json.loads(value)
-                except ValueError:
+                except (ValueError, RecursionError):
                     return
                 yield from _texts(document, key)
         case dict():

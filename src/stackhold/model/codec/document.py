@@ -121,6 +121,17 @@ class Fields:
             raise self.wrong(field, "a whole number", value)
         return number
 
+    def at_least(self, field: str, lowest: int) -> int:
+        """A whole number that must be there and not lower."""
+        number = self.number(field)
+        if number < lowest:
+            raise self.wrong(field, f"{lowest} or more", _Number(number))
+        return number
+
+    def maybe_at_least(self, field: str, lowest: int) -> int | None:
+        """A whole number that is not lower, or None when it is absent or null."""
+        return self.at_least(field, lowest) if self.has(field) else self.maybe_number(field)
+
     def maybe_number(self, field: str) -> int | None:
         """A whole number, or None when it is absent or null."""
         value = self._values.pop(field, None)
@@ -207,10 +218,14 @@ def _whole(value: object) -> int | None:
     return None
 
 
+class _Number(int):
+    """A whole number that is wrong for what it is, not for being one."""
+
+
 def _kind(value: object) -> str:
     if value is None:
         return "null"
-    if isinstance(value, float):
+    if isinstance(value, float | _Number):
         return f"the number {value}"
     if value == "":
         return "empty text"

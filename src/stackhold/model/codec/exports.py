@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def decode_exports(data: bytes, *, key: str) -> ExportsIndex:
     """Read the index."""
     fields = parse(data, key=key)
-    version = fields.number("indexVersion")
+    version = fields.at_least("indexVersion", 1)
     if version > INDEX_VERSION:
         raise RecordTooNew(
             f"{key} has index version {version}; this release reads and writes version {INDEX_VERSION}",

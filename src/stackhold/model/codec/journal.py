@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def decode_journal(data: bytes, *, key: str) -> Journal:
     """Read a journal, ours or cdkd's."""
     fields = parse(data, key=key)
-    version = fields.number("journalVersion")
+    version = fields.at_least("journalVersion", 1)
     if version > JOURNAL_VERSION:
         raise RecordTooNew(
             f"{key} has journal version {version}; this release reads and writes version {JOURNAL_VERSION}",

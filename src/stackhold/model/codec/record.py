@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def decode_record(data: bytes, *, key: str) -> StateRecord:
     """Read a record. Raises `RecordUnreadable`, or `RecordTooNew` for a version above 8."""
     fields = parse(data, key=key)
-    version = fields.number("version")
+    version = fields.at_least("version", 1)
     if version > FORMAT_VERSION:
         raise RecordTooNew(
             f"{key} has format version {version}; this release reads and writes version {FORMAT_VERSION}",
@@ -97,9 +97,9 @@ def _record(fields: Fields, version: int) -> StateRecord:
         outputs=fields.maybe_map("outputs") or {},
         last_modified=Instant(fields.number("lastModified")),
         version=version,
-        generation=fields.maybe_number("generation"),
+        generation=fields.maybe_at_least("generation", 0),
         lock_id=None if lock_id is None else LockId(lock_id),
-        serial=fields.maybe_number("serial") or 0,
+        serial=fields.maybe_at_least("serial", 0) or 0,
         lineage=fields.maybe_text("lineage"),
         stack_id=fields.maybe_text("stackId"),
         parameters=fields.maybe_map("parameters"),

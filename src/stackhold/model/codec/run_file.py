@@ -28,7 +28,7 @@ _Choice = TypeVar("_Choice", IntentKind, IntentState)
 def decode_run_file(data: bytes, *, key: str) -> RunFile:
     """Read a run file."""
     fields = parse(data, key=key)
-    version = fields.number("runVersion")
+    version = fields.at_least("runVersion", 1)
     if version > RUN_FILE_VERSION:
         raise RecordTooNew(
             f"{key} has version {version}; this release reads and writes version {RUN_FILE_VERSION}",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def decode_run_log(data: bytes, *, key: str) -> RunLog:
     """Read a run's log."""
     fields = parse(data, key=key)
-    fields.number("logVersion")
+    fields.at_least("logVersion", 1)
     lock_id = fields.maybe_text("lockId")
     return RunLog(
         identity=RunIdentity(

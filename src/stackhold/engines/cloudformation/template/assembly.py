@@ -7,6 +7,7 @@ synthesis lacked, is refused by name, since nothing here can build or upload one
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from stackhold.errors import InputError, TemplateError
 from stackhold.model.ids import Region, StackName, region_name, stack_name
+from stackhold.ports.named_file import Unreadable, read_named_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -22,6 +24,8 @@ _ENVIRONMENT: Final = re.compile(r"aws://([^/]+)/([^/]+)")
 _STACK: Final = "aws:cloudformation:stack"
 _STAGE: Final = "cdk:cloud-assembly"
 _ASSETS: Final = "cdk:asset-manifest"
+_MAX_BYTES: Final = 64 * 1024 * 1024
+"""Of a manifest, which has every construct of an app with its metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,8 @@ class _Found:
 
 
 def is_assembly(directory: Path) -> bool:
-    """Whether a path is a directory with an assembly's manifest."""
-    return (directory / "manifest.json").is_file()
+    """Whether a path is a directory with something called as an assembly's manifest is."""
+    return os.path.lexists(directory / "manifest.json")
 
 
 def load_assembly(directory: Path, *, only: Collection[str] | None = None) -> tuple[AssemblyStack, ...]:
@@ -95,12 +99,12 @@ def _stacks(folder: Path, manifest: Mapping[str, Any], *, path: str, inherited: 
     asset_files = _asset_files(folder, artifacts)
     for artifact_id, artifact in artifacts.items():
         needs = dict.fromkeys(
-            display for needed in artifact.get("dependencies", ()) for display in members.get(needed, ())
+            display for needed in _texts(artifact.get("dependencies")) for display in members.get(needed, ())
         )
         depends_on = tuple(dict.fromkeys((*inherited, *needs)))
         if artifact.get("type") == _STACK:
             stack = _stack(folder, artifact_id, artifact, path, depends_on)
-            named = [file for needed in artifact.get("dependencies", ()) for file in asset_files.get(needed, ())]
+            named = [file for needed in _texts(artifact.get("dependencies")) for file in asset_files.get(needed, ())]
             yield _Found(stack, artifact, folder, tuple(named))
         elif artifact.get("type") == _STAGE:
             inner = _stage_folder(folder, artifact)
@@ -176,14 +180,14 @@ def _needed_assets(entry: _Found) -> Iterator[tuple[str, str]]:
         manifest = _read(file)
         for asset_id, asset in _map(manifest.get("files")).items():
             source = _map(_map(asset).get("source"))
-            shown = source.get("path") or " ".join(str(part) for part in source.get("executable", ()))
+            shown = source.get("path") or " ".join(_texts(source.get("executable")))
             if shown != own:
                 yield str(asset_id), str(shown)
         for asset_id, asset in _map(manifest.get("dockerImages")).items():
             source = _map(_map(asset).get("source"))
             yield str(asset_id), str(source.get("directory") or "a Docker image")
     for entries in _map(entry.artifact.get("metadata")).values():
-        for note in entries if isinstance(entries, list) else ():
+        for note in _list(entries):
             if _map(note).get("type") == "aws:cdk:asset":
                 data = _map(_map(note).get("data"))
                 yield str(data.get("id")), str(data.get("path"))
@@ -209,7 +213,7 @@ def _asset_files(folder: Path, artifacts: Mapping[str, Mapping[str, Any]]) -> di
 
 
 def _missing(manifest: Mapping[str, Any], folder: Path) -> Iterator[Mapping[str, Any]]:
-    yield from (_map(entry) for entry in manifest.get("missing") or ())
+    yield from (_map(entry) for entry in _list(manifest.get("missing")))
     for artifact in _artifacts(manifest).values():
         if artifact.get("type") == _STAGE:
             inner = _stage_folder(folder, artifact)
@@ -236,11 +240,13 @@ def _manifest(folder: Path) -> Mapping[str, Any]:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        document = json.loads(file.read_bytes())
-    except OSError as error:
-        raise TemplateError(f"cannot be read: {error.strerror or error}", file=str(file)) from error
-    except (ValueError, RecursionError) as error:
+        document = json.loads(read_named_file(file, limit=_MAX_BYTES))
+    except Unreadable as error:
+        raise TemplateError(f"cannot be read: {error}", file=str(file)) from error
+    except ValueError as error:
         raise TemplateError(f"not JSON: {error}", file=str(file)) from error
+    except RecursionError as error:
+        raise TemplateError("not JSON that can be read: it is nested too deeply", file=str(file)) from error
     if not isinstance(document, dict):
         raise TemplateError("not a JSON object", file=str(file))
     return document
@@ -248,3 +254,11 @@ def _read(file: Path) -> Mapping[str, Any]:
 
 def _map(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(each) for each in _list(value)]

@@ -11,17 +11,18 @@ from stackhold.engines.cloudformation.template.scan import check_language
 from stackhold.engines.cloudformation.template.structure import check_structure
 from stackhold.engines.cloudformation.template.template import Template
 from stackhold.errors import TemplateError
+from stackhold.ports.named_file import Unreadable, read_named_file
+
+_BOM = b"\xef\xbb\xbf"
 
 
 def parse_template(path: str | Path) -> Template:
     """Read and check a template file. Raises `TemplateError`, also when it cannot be read."""
     file = str(path)
     try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise TemplateError(f"the template cannot be read: {error.strerror or error}", file=file) from error
-    except ValueError as error:
-        raise TemplateError("the template's path is no path", file=repr(file)) from error
+        data = read_named_file(Path(path), limit=MAX_BYTES + len(_BOM))
+    except Unreadable as error:
+        raise TemplateError(f"the template cannot be read: {error}", file=file) from error
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
