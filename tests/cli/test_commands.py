@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from tests.stories.scene import Scene
+
+INDEX = "stackhold/_index/us-east-1/exports.json"
 
 pytestmark = [pytest.mark.emulator, pytest.mark.story, pytest.mark.xdist_group("cli-commands")]
 
@@ -120,6 +123,39 @@ def test_parameters_tags_and_the_name_reach_the_stack(scene: Scene) -> None:
     assert "parameters that the template does not have: Nam" in wrong.err
     reserved = scene.run("diff", "shop.json", "--tag", "stackhold:stack=x", expect=1)
     assert "--tag: the tag 'stackhold:stack' begins with stackhold:, which is reserved" in reserved.err
+
+
+def exports_of(scene: Scene) -> Any:
+    """The exports that the index of the scene's store lists."""
+    if scene.state.startswith("s3://"):
+        found = scene.client("s3").get_object(Bucket=scene.state.removeprefix("s3://"), Key=INDEX)["Body"].read()
+        return json.loads(found)["exports"]
+    return json.loads((Path(scene.state.removeprefix("file:")) / INDEX).read_text())["exports"]
+
+
+def lose_exports(scene: Scene) -> None:
+    if scene.state.startswith("s3://"):
+        scene.client("s3").delete_object(Bucket=scene.state.removeprefix("s3://"), Key=INDEX)
+    else:
+        (Path(scene.state.removeprefix("file:")) / INDEX).unlink()
+
+
+def test_an_export_name_has_one_stack_and_a_lost_index_is_put_right(scene: Scene) -> None:
+    document = json.loads(template(with_table=False))
+    document["Outputs"]["Arn"]["Export"] = {"Name": "shared-arn"}
+    scene.write("shop.json", json.dumps(document))
+    scene.run("deploy", "shop.json", "--stack-name", "one")
+    for verb in ("diff", "deploy"):
+        refused = scene.run(verb, "shop.json", "--stack-name", "two", expect=1)
+        assert "shared-arn is exported by one (us-east-1) already" in refused.err
+    assert [one["stack"] for one in scene.run("state", "list", "--json").json()["stacks"]] == ["one"]
+
+    before = exports_of(scene)
+    lose_exports(scene)
+    assert "the exports index did not list" in scene.run("deploy", "shop.json", "--stack-name", "one").out
+    assert exports_of(scene) == before
+    scene.run("destroy", "one", "--yes")
+    scene.run("deploy", "shop.json", "--stack-name", "two")
 
 
 def test_a_failed_deploy_is_undone_and_says_what_became_of_each_resource(scene: Scene) -> None:

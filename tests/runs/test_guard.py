@@ -19,7 +19,7 @@ from stackhold.model.record import DropResource, SetStack, StateRecord
 from stackhold.model.run import Intent, IntentKind, IntentState, Outcome, RunFile
 from stackhold.ports.engine import WorkResult
 from stackhold.runs.guard import FixedWait, RunSettings
-from stackhold.runs.layout import exports_key
+from stackhold.runs.layout import Keys, exports_key
 from stackhold.testing.engine import DONE, TYPE, ScriptedEngine, create, thing
 from stackhold.testing.memory_store import Fault, StoreCall
 from stackhold.testing.run_scene import KEYS, RunScene, until
@@ -348,6 +348,7 @@ def test_exports_change_only_the_entries_of_this_stack() -> None:
     key = exports_key(KEYS.prefix, KEYS.region)
     theirs = Export("x", StackName("Other"), KEYS.region, {"kept": 1})
     stale = Export("y", KEYS.stack, KEYS.region)
+    scene.store.put(Keys(KEYS.prefix, theirs.producer_stack, KEYS.region).record, b"{}")
     scene.store.put(key, codec.encode_exports(ExportsIndex(KEYS.region, {"Theirs": theirs, "Gone": stale})))
 
     def script(run: Run) -> WorkResult:

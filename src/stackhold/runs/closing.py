@@ -15,6 +15,7 @@ from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.instant import words
 from stackhold.model.run import Outcome, StopCause
+from stackhold.runs import exports
 from stackhold.runs.lock import Renewed
 from stackhold.runs.report import RunReport
 from stackhold.runs.successor import successor_of
@@ -65,11 +66,16 @@ class Closing:
         self._note_wait()
         self.broken(error)
 
-    def nothing_to_do(self, record: StateRecord | None) -> RunReport:
-        """Record and cloud agree with what was asked; so what an earlier deploy left half done is done by now."""
+    def nothing_to_do(self, record: StateRecord | None, *, listed: exports.Listed | None = None) -> RunReport:
+        """Record and cloud agree with what was asked; so what an earlier deploy left half done is done by now.
+
+        That the index lists the stack's exports, as it was read for the plan, is part of it.
+        """
         self.undo_run_file()
         if self._parts.identity.operation == "deploy":
             self._clear_journal()
+        if listed is not None:
+            self._repair_index(record, listed)
         report = RunReport(self._parts.identity, Outcome.SUCCEEDED, ExitCode.DONE, record=record, is_empty=True)
         return self._close(report)
 
@@ -242,6 +248,17 @@ class Closing:
         """All that the run did was to wait for its lock."""
         self.waited_ms = self._parts.clock.boot() - self._parts.control.started_at
         self._parts.log.update(lambda log: replace(log, waited_ms=self.waited_ms))
+
+    def _repair_index(self, record: StateRecord | None, listed: exports.Listed) -> None:
+        if self._is_lost:
+            return
+        parts = self._parts
+        outputs = record.outputs if record is not None else {}
+        said = exports.repair(
+            parts.store, parts.keys, parts.clock, listed, outputs=outputs, now=parts.lock.corrected_now()
+        )
+        if said:
+            parts.log.warn(said)
 
     def _clear_journal(self) -> None:
         if self._is_lost:

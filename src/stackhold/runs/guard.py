@@ -18,7 +18,7 @@ from stackhold.model.exit_codes import ExitCode
 from stackhold.model.run import Outcome, StopCause
 from stackhold.ports.engine import JournalEngine, RecoveringEngine, WorkResult
 from stackhold.ports.store import Stored
-from stackhold.runs import backups
+from stackhold.runs import backups, exports
 from stackhold.runs.active import ActiveRun
 from stackhold.runs.begin import Base, Beginning, Reads, Refused, Stamped
 from stackhold.runs.closing import Closing
@@ -99,6 +99,7 @@ class GuardedRun:
             started_at=started_at,
         )
         self._closing = Closing(self._parts)
+        self._listed: exports.Listed | None = None
 
     def run(self, engine: Engine | JournalEngine, *, approve: Callable[[Work], bool] = _anything) -> RunReport:
         """Do it all. Raises `LockHeld`, `InputError` and `CloudError` when nothing was changed.
@@ -281,7 +282,7 @@ class GuardedRun:
                 found = base.found if is_fresh else parts.store.read(parts.keys.record)
                 if _version(found) == _version(base.found):
                     beginning.warn_of_leftovers()
-                    return self._closing.nothing_to_do(base.record)
+                    return self._closing.nothing_to_do(base.record, listed=self._listed)
                 base, is_fresh = beginning.base(found), True
                 continue
             stamped = self._stamp(work, base, approve, held, beginning)
@@ -341,7 +342,9 @@ class GuardedRun:
         def plan() -> Work:
             if isinstance(engine, JournalEngine):
                 return engine.plan_back(base.record, parts.journal.journal, parts.identity)
-            return engine.plan(base.record, parts.identity)
+            work = engine.plan(base.record, parts.identity)
+            self._listed = exports.look(parts.store, parts.keys, work)
+            return work
 
         planning = Beside(parts.threads, plan)
         return planning.result() if planning.ended(unless=self._is_stopped) else None
