@@ -110,11 +110,10 @@ def read_validation(document: str) -> tuple[Diagnostic, ...]:
 
 def redacted(text: str, secrets: Sequence[str]) -> str:
     """`text` without any of `secrets`, as they are and as they stand in JSON. Shorter than four characters is none."""
-    forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
-    for form in sorted(forms, key=len, reverse=True):
-        if len(form) >= _SECRET_LENGTH:
-            text = text.replace(form, _HIDDEN)
-    return text
+    forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1]) if len(form) >= _SECRET_LENGTH}
+    if not forms:
+        return text
+    return re.sub("|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True)), _HIDDEN, text)
 
 
 def error_summary(diagnostics: Sequence[Diagnostic], *, lock: LockInfo | None = None, stderr: str = "") -> str:

@@ -127,7 +127,7 @@ def dumped_state(entry: StreamEntry) -> bytes | None:
     """The state in an emergency dump, byte for byte: read and written again, its numbers could change."""
     state = entry.fields.get("state")
     if isinstance(state, str):
-        return state.encode() or None
+        return state.encode(errors="replace") or None
     if not isinstance(state, dict):
         return None
     decoder = json.JSONDecoder()
@@ -139,7 +139,7 @@ def dumped_state(entry: StreamEntry) -> bytes | None:
         except ValueError:
             found, end = None, start
         if found == state:
-            return entry.line[start:end].encode()
+            return entry.line[start:end].encode(errors="replace")
         begin = entry.line.find(_STATE_KEY, start)
     return json.dumps(state).encode()
 
