@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
         return CANNOT_LOAD
     words = [os.fsencode(word) for word in rest]
     run.argtypes = [ctypes.c_int64, ctypes.POINTER(ctypes.c_char_p), ctypes.c_int64, ctypes.c_int64]
-    run.restype = ctypes.c_int64
+    run.restype = ctypes.c_int
     return int(run(len(words), (ctypes.c_char_p * len(words))(*words), 1, 2))
 
 
