@@ -212,7 +212,7 @@ def test_the_worst_of_everything_fits_and_keeps_digest_and_counts(char: str) -> 
         drift=DriftSummary(True, huge, huge, huge, huge, rows),
         error=Failure(FailureKind.PLAN_CHANGED, endless, endless),
         changes=Changes(huge, huge, huge, huge),
-        plan=PlanSummary(HASH, *[huge] * 8, resources=rows),
+        plan=PlanSummary(HASH, huge, huge, huge, huge, huge, huge, huge, huge, rows),
     )
 
     data = encode(document)

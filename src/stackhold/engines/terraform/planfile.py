@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from stackhold.errors import Bug, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from stackhold.engines.terraform.stream_summary import StreamSummary
 
 DRIFT_LISTED: Final = 20
@@ -105,7 +103,7 @@ def summarize(document: bytes, *, key: bytes) -> PlanSummary:
         rows.append(PlannedChange(_address(each), action))
     rows.sort(key=lambda row: _ORDER.index(row.action))
     return PlanSummary(
-        hash=_digest(_hashed_lines(plan, changes, outputs), key),
+        hash=_digest(plan, changes, outputs, key),
         output_changes=len(outputs),
         resources=tuple(rows),
         **counts,
@@ -205,12 +203,12 @@ def _named(each: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
     return action or also[0].rstrip("_"), (*counted, *also)
 
 
-def _hashed_lines(plan: dict[str, Any], changes: list[dict[str, Any]], outputs: dict[str, Any]) -> Iterator[bytes]:
-    """Every change as one line, whatever order the runtime gave them."""
-    lines = [_canonical(["resource", {key: _sorted_paths(key, each.get(key)) for key in _HASHED}]) for each in changes]
-    lines += [_canonical(["output", name, each]) for name, each in outputs.items()]
-    lines += [_canonical(["action", each]) for each in _entries(plan, "action_invocations")]
-    yield from sorted(lines)
+def _digest(plan: dict[str, Any], changes: list[dict[str, Any]], outputs: dict[str, Any], key: bytes) -> str:
+    """The keyed digest of every change, whatever order the runtime gave them."""
+    parts = [_hashed(["resource", {name: _sorted_paths(name, each.get(name)) for name in _HASHED}]) for each in changes]
+    parts += [_hashed(["output", name, each]) for name, each in outputs.items()]
+    parts += [_hashed(["action", each]) for each in _entries(plan, "action_invocations")]
+    return hmac.new(key, _DOMAIN + b"".join(sorted(parts)), hashlib.sha256).hexdigest()
 
 
 def _sorted_paths(key: str, found: Any) -> Any:  # noqa: ANN401
@@ -224,9 +222,5 @@ def _canonical(found: object) -> bytes:
     return json.dumps(found, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _digest(lines: Iterator[bytes], key: bytes) -> str:
-    digest = hmac.new(key, _DOMAIN, hashlib.sha256)
-    for line in lines:
-        digest.update(line)
-        digest.update(b"\n")
-    return digest.hexdigest()
+def _hashed(found: object) -> bytes:
+    return hashlib.sha256(_canonical(found)).digest()
