@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from tests.runtimes.fixtures import mirrors, probe, probe_session, runtime, runtime_env, tofu
+from tests.runtimes.fixtures import (
+    chain,
+    mirrors,
+    module,
+    probe,
+    probe_session,
+    runtime,
+    runtime_env,
+    thing,
+    tofu,
+)
 
-__all__ = ["mirrors", "probe", "probe_session", "runtime", "runtime_env", "tofu"]
+__all__ = ["chain", "mirrors", "module", "probe", "probe_session", "runtime", "runtime_env", "thing", "tofu"]

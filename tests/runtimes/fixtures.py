@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.runtimes import catalogue, parts, probe_server
+from tests.runtimes import catalogue, modules, parts, probe_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,10 +19,11 @@ def probe_session() -> Iterator[probe_server.ProbeServer]:
 
 
 @pytest.fixture
-def probe(probe_session: probe_server.ProbeServer) -> probe_server.ProbeServer:
-    """The cloud of the provider `probe`, empty and without a fault."""
+def probe(probe_session: probe_server.ProbeServer) -> Iterator[probe_server.ProbeServer]:
+    """The cloud of the provider `probe`, empty and without a fault; no provider outlives the test."""
     probe_session.reset()
-    return probe_session
+    yield probe_session
+    probe_session.end_providers()
 
 
 @pytest.fixture(scope="session")
@@ -58,3 +59,27 @@ def runtime_env(
     """The environment of a runtime whose providers come from the mirror and whose things live in `probe`."""
     config = catalogue.cli_config(tmp_path_factory.mktemp("cli"))
     return catalogue.environment(config, PROBE_ENDPOINT=probe.url)
+
+
+@pytest.fixture
+def module(runtime: catalogue.Runtime, runtime_env: dict[str, str], tmp_path: Path) -> Iterator[modules.Module]:
+    """An empty folder for a root module, on each runtime in turn; what it starts ends with the test."""
+    made = modules.Module(runtime, runtime_env, tmp_path / "module")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def chain(module: modules.Module) -> modules.Module:
+    """Two things one after the other, initialized."""
+    modules.write(module.folder, modules.CHAIN)
+    module.tf("init")
+    return module
+
+
+@pytest.fixture
+def thing(module: modules.Module) -> modules.Module:
+    """One thing, initialized."""
+    modules.write(module.folder, modules.THING)
+    module.tf("init")
+    return module

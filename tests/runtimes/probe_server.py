@@ -131,6 +131,10 @@ class ProbeServer:
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
+        self.end_providers()
+
+    def end_providers(self) -> None:
+        """Kill the providers that outlived their runtime."""
         for pid in self.providers():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
