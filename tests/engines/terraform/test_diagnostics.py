@@ -127,8 +127,22 @@ def test_a_step_that_died_of_the_signal_to_stop_was_interrupted_and_of_any_other
     [
         ("Failed to unlock state: LocalState not locked", Verdict.OK),
         ("Failed to unlock state: state was already unlocked", Verdict.OK),
-        ("Failed to unlock state: failed to retrieve lock info: api error NoSuchKey: gone", Verdict.OK),
-        ('Failed to unlock state: lock id "a" does not\nmatch existing lock "b"', Verdict.OK),
+        (
+            "Failed to unlock state: unable to retrieve file from S3 bucket 'states' with key 'a.tflock': operation "
+            "error S3: GetObject, https response error StatusCode: 404, RequestID: B0EV, HostID: 0ouv, NoSuchKey: ",
+            Verdict.OK,
+        ),
+        (
+            "╷\n│ Error: Failed to unlock state: failed to retrieve s3 lock info: operation error S3: GetObject, https "
+            "response error StatusCode: 404, RequestID: Q7M4, HostID: IlrS, NoSuchKey: The specified key does not "
+            "exist.\n│ \n╵\n",
+            Verdict.OK,
+        ),
+        (
+            "Failed to unlock state: lock ID 'a' does not match the existing lock ID 'b'\nLock Info:\n  ID:        b\n",
+            Verdict.OK,
+        ),
+        ('╷\n│ Error: Failed to unlock state: lock id "a" from s3 does not\n│ match existing lock\n╵\n', Verdict.OK),
         ("Error: Failed to unlock state: api error NoSuchBucket: gone", Verdict.FAILED),
         ("Error: Failed to load state: access denied", Verdict.FAILED),
         ("", Verdict.FAILED),

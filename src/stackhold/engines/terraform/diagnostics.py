@@ -53,7 +53,7 @@ _HIDDEN: Final = "(hidden)"
 _SECRET_LENGTH: Final = 4
 _INTERRUPTED: Final = ("Interrupt received.", "execution halted", "canceled by an interrupt signal")
 _INTERRUPTING: Final = (-2, -15)
-_NOTHING_TO_UNLOCK: Final = re.compile(r"already unlocked|not locked|NoSuchKey|api error NotFound|does not match")
+_NOTHING_TO_UNLOCK: Final = re.compile(r"LocalState not locked|already unlocked|\bNoSuchKey\b|does not match")
 _BEGINS_ERROR: Final = re.compile(r"^(?:Error: |(?=Failed to unlock state: )|(?=panic: ))(.+)$")
 _PLACE: Final = re.compile(r"^  on (.+?) line (\d+)")
 _PREAMBLE: Final = "described below."
