@@ -130,6 +130,8 @@ def _declared(directory: Path, name: str) -> Iterator[Declared]:
 
 
 def _in_hcl(text: str) -> Iterator[tuple[str, int]]:
+    if "backend" not in text and CLOUD not in text:
+        return
     for header in headers(text):
         match header.path:
             case (("terraform",), ("backend", kind)):
