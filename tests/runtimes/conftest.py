@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tests.runtimes.fixtures import (
+    bare_env,
     chain,
+    embedded,
     mirrors,
     module,
     probe,
@@ -14,4 +16,16 @@ from tests.runtimes.fixtures import (
     tofu,
 )
 
-__all__ = ["chain", "mirrors", "module", "probe", "probe_session", "runtime", "runtime_env", "thing", "tofu"]
+__all__ = [
+    "bare_env",
+    "chain",
+    "embedded",
+    "mirrors",
+    "module",
+    "probe",
+    "probe_session",
+    "runtime",
+    "runtime_env",
+    "thing",
+    "tofu",
+]

