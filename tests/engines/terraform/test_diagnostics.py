@@ -208,6 +208,11 @@ def test_text_without_an_error_summarizes_to_nothing(runtime: str) -> None:
     assert "LocalState not locked" in error_summary((), stderr=stderr(runtime, "unlock-none"))
 
 
+@pytest.mark.parametrize("line", ["panic: a very-secret", "fatal error: out of memory: very-secret"])
+def test_a_crash_is_told_without_its_words(line: str) -> None:
+    assert error_summary((), stderr=f"Error: first\n{line}\n\ngoroutine 1 [running]:\n") == "the runtime crashed"
+
+
 def test_a_lock_of_an_unknown_holder_is_told_by_its_id() -> None:
     assert error_summary((), lock=LockInfo("4711")) == "the state lock is held by somebody; ID 4711"
 

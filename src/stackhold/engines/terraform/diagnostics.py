@@ -54,7 +54,8 @@ _SECRET_LENGTH: Final = 4
 _INTERRUPTED: Final = ("Interrupt received.", "execution halted", "canceled by an interrupt signal")
 _INTERRUPTING: Final = (-2, -15)
 _NOTHING_TO_UNLOCK: Final = re.compile(r"LocalState not locked|already unlocked|\bNoSuchKey\b|does not match")
-_BEGINS_ERROR: Final = re.compile(r"^(?:Error: |(?=Failed to unlock state: )|(?=panic: ))(.+)$")
+_BEGINS_ERROR: Final = re.compile(r"^(?:Error: |(?=Failed to unlock state: ))(.+)$")
+_CRASHES: Final = ("panic: ", "fatal error: ")
 _PLACE: Final = re.compile(r"^  on (.+?) line (\d+)")
 _PREAMBLE: Final = "described below."
 
@@ -155,6 +156,8 @@ def _errors_in(stderr: str) -> list[Diagnostic]:
     is_open = False
     for line in plain_lines(stderr):
         begins, place = _BEGINS_ERROR.match(line), _PLACE.match(line)
+        if line.startswith(_CRASHES):
+            return [Diagnostic("error", "the runtime crashed")]
         if begins:
             found.append(Diagnostic("error", begins[1]))
         elif is_open and line:
