@@ -45,6 +45,8 @@ faults: setup  ## what may go wrong, at full length: the protocol model, each of
 	$(BIN)/python -m tests.model_protocol --machine 3000
 	$(BIN)/python -m tests.model_protocol --mutants
 	$(BIN)/python -m tests.faults --jobs 2
+	$(BIN)/python -m tests.faults.store_faults --faults 10000
+	$(BIN)/python -m tests.faults.contention --rounds 1000
 
 bench: setup  ## side-by-side tables: wall, CPU, memory, calls, bytes
 	$(BIN)/python -m benchmarks.run
