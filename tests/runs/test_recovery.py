@@ -373,29 +373,6 @@ def test_a_run_without_the_lock_looks_for_nothing() -> None:
     assert engine.looked == []
 
 
-class Crash(BaseException):
-    """The process ends without settling anything."""
-
-
-def test_a_crash_after_the_look_is_recovered_again_to_the_same_end() -> None:
-    scene = RunScene()
-    leave_over(scene, old_create())
-
-    def plan_crashes(_: StateRecord | None) -> None:
-        raise Crash
-
-    engine = creating("A", on_look=finds)
-    engine.on_plan = plan_crashes
-    with pytest.raises(Crash):
-        scene.play(engine)
-    assert scene.record is not None
-    assert OLD in scene.record.resources
-    again = creating("A")
-    scene.play(again)
-    assert [[intent.logical_id for intent in looked.left] for looked in again.looked] == [["Old"]]
-    assert scene.run_file is None
-
-
 def test_what_was_found_is_not_looked_for_again_after_a_plan_that_was_refused() -> None:
     scene = RunScene()
     leave_over(scene, old_create())
