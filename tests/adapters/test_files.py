@@ -254,3 +254,11 @@ def test_the_innermost_and_latest_mount_decides_the_kind_of_file_system(path: st
 def test_importing_the_directory_store_loads_neither_botocore_nor_urllib3() -> None:
     code = "import sys, stackhold.adapters.files; print([n for n in ('botocore', 'urllib3') if n in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_a_pipe_in_the_place_of_an_object_is_refused_and_not_waited_for(store: DirectoryStore, root: Path) -> None:
+    store.write("a/b.json", b"1", expect=None)
+    (root / "a" / "b.json").unlink()
+    os.mkfifo(root / "a" / "b.json")
+    with pytest.raises(StoreRefused, match="it is no file"):
+        store.read("a/b.json")

@@ -217,3 +217,10 @@ def test_an_adopted_resource_is_kept_as_such() -> None:
     adopted = ResourceRecord(PhysicalId("q"), TypeName("T::T::T"), {}, adopted_as="")
     record = StateRecord(StackName("s"), Region("eu-west-1"), {LogicalId("Q"): adopted})
     assert codec.decode_record(codec.encode_record(record), key="state.json").resources == record.resources
+
+
+@pytest.mark.parametrize(("field", "value"), [("version", -5), ("version", 0), ("serial", -1), ("generation", -1)])
+def test_a_record_does_not_count_below_where_counting_begins(field: str, value: int) -> None:
+    document = {"version": 8, "region": "eu-west-1", "stackName": "s", "resources": {}, "lastModified": 1, field: value}
+    with pytest.raises(RecordUnreadable, match=f"{field} should be . or more, but is the number {value}"):
+        codec.decode_record(json.dumps(document).encode(), key="k")

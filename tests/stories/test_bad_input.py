@@ -227,6 +227,9 @@ def test_a_wrong_settings_file_is_named_by_every_command(scene: Scene, text: str
     [
         ["deploy", "t.yaml", "--deadline", "soon"],
         ["deploy", "t.yaml", "--lock-timeout", "-1"],
+        ["deploy", "t.yaml", "--lock-timeout", "2h"],
+        ["deploy", "t.yaml", "--deadline", "0"],
+        ["rollback", "t", "--grace", "0"],
         ["deploy", "t.yaml", "--parameter", "Stage"],
         ["deploy", "t.yaml", "--nobody"],
         ["deploy"],
@@ -244,8 +247,6 @@ def test_a_command_line_that_cannot_be_understood_exits_64(scene: Scene, args: l
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        (["--deadline", "0"], "the deadline (0 s, from --deadline) must be from 1 s to 86400 s"),
-        (["--lock-timeout", "2h"], "the lock wait (7200 s, from --lock-timeout) must be from 0 s to 3600 s"),
         (["--deadline", "5s", "--lock-timeout", "5s"], "must be less than the deadline (5 s, from --deadline)"),
         (["--lock-renew", "20m"], "must be below half of its ttl"),
         (["--state", "gs://x"], "--state: 'gs://x' names no store"),
@@ -258,10 +259,23 @@ def test_settings_that_cannot_be_are_refused(scene: Scene, args: list[str], reas
     assert reason in refused(scene, "deploy", "t.yaml", *args).err
 
 
-def test_a_duration_that_cannot_be_read_names_the_variable_it_came_from(scene: Scene) -> None:
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("STACKHOLD_DEADLINE", "soon", "STACKHOLD_DEADLINE: 'soon' is no duration"),
+        ("STACKHOLD_DEADLINE", "0", "the deadline (0 s, from STACKHOLD_DEADLINE) must be from 1 s to 86400 s"),
+        (
+            "STACKHOLD_LOCK_TIMEOUT",
+            "2h",
+            "the lock wait (7200 s, from STACKHOLD_LOCK_TIMEOUT) must be from 0 s to 3600 s",
+        ),
+    ],
+)
+def test_a_duration_that_cannot_be_names_the_variable_it_came_from(
+    scene: Scene, variable: str, value: str, reason: str
+) -> None:
     scene.write("t.yaml", GOOD)
-    said = refused(scene, "deploy", "t.yaml", env={"STACKHOLD_DEADLINE": "soon"}).err
-    assert said.startswith("stackhold: STACKHOLD_DEADLINE: 'soon' is no duration")
+    assert refused(scene, "deploy", "t.yaml", env={variable: value}).err.startswith(f"stackhold: {reason}")
 
 
 def test_a_stack_that_nobody_recorded_leaves_no_trace_of_being_asked_for(scene: Scene) -> None:

@@ -275,10 +275,12 @@ def _version(data: bytes) -> Version:
 
 
 def _content(path: Path) -> tuple[bytes, Instant]:
-    """A file's bytes and its time, from one open file."""
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    """A file's bytes and its time, from one open file. What is no file, such as a pipe, is not waited for."""
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         facts = os.fstat(file)
+        if not (stat.S_ISREG(facts.st_mode) or stat.S_ISDIR(facts.st_mode)):
+            raise OSError(errno.EINVAL, "it is no file", str(path))
         with os.fdopen(file, "rb", closefd=False) as opened:
             return opened.read(), Instant(facts.st_mtime_ns // _NS)
     finally:

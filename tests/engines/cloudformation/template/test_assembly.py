@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -188,3 +190,29 @@ def test_a_broken_assembly_is_a_template_error(tmp_path: Path, manifest: str | N
         (tmp_path / "manifest.json").write_text(manifest)
     with pytest.raises(TemplateError, match=reason):
         load_assembly(tmp_path)
+
+
+def test_a_manifest_that_is_no_file_or_has_no_end_is_a_template_error(tmp_path: Path) -> None:
+    manifest = tmp_path / "manifest.json"
+    os.mkfifo(manifest)
+    assert is_assembly(tmp_path)
+    with pytest.raises(TemplateError, match="it is a pipe, not a file"):
+        load_assembly(tmp_path)
+    manifest.unlink()
+    manifest.write_text('{"version":' + "[" * 100_000)
+    with pytest.raises(TemplateError, match="nested too deeply"):
+        load_assembly(tmp_path)
+
+
+@pytest.mark.parametrize("odd", [5, "x", {"a": 1}, [{}], [[1]], None, True])
+def test_a_manifest_of_another_shape_never_breaks_the_reader(tmp_path: Path, odd: Any) -> None:
+    fields = {name: odd for name in ("dependencies", "metadata", "environment", "displayName")}
+    artifact = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "t.json", "tags": odd}, **fields}
+    assets = {"type": "cdk:asset-manifest", "properties": {"file": "assets.json"}}
+    (tmp_path / "assets.json").write_text(json.dumps({"files": {"a": {"source": {"executable": odd}}}}))
+    without: list[Any] = []
+    for missing in (without, odd):
+        content = {"version": "1", "missing": missing, "artifacts": {"A": artifact, "B": {"type": odd}, "C": assets}}
+        (tmp_path / "manifest.json").write_text(json.dumps(content))
+        with contextlib.suppress(TemplateError):
+            assert len(load_assembly(tmp_path)) == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -144,3 +145,22 @@ def test_a_file_that_cannot_be_read_is_a_template_error(
 def test_a_path_with_a_nul_is_a_template_error() -> None:
     with pytest.raises(TemplateError, match="no path"):
         parse_template("a\0b")
+
+
+def test_a_pipe_and_a_device_are_no_templates(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.yaml")
+    for path, reason in (
+        (tmp_path / "t.yaml", "it is a pipe, not a file"),
+        ("/dev/zero", "it is a device, not a file"),
+    ):
+        with pytest.raises(TemplateError, match=reason):
+            parse_template(path)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_template_and_not_of_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(GOOD.ljust(1024 * 1024), encoding="utf-8-sig")
+    assert parse_template(path).file == str(path)
+    path.write_text(GOOD.ljust(1024 * 1024 + 1))
+    with pytest.raises(TemplateError, match="the limit is 1,048,576"):
+        parse_template(path)
