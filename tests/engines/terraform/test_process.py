@@ -17,7 +17,7 @@ import pytest
 
 from stackhold.adapters.clock import SystemClock
 from stackhold.engines.terraform.company import mark
-from stackhold.engines.terraform.process import Child, Command, is_process_alive, run_child
+from stackhold.engines.terraform.process import Child, Command, is_process_alive, kill_marked, run_child
 from stackhold.engines.terraform.tail import LONGEST_LINE
 from stackhold.errors import InputError
 from stackhold.model.run import StopCause
@@ -211,6 +211,29 @@ def test_neither_a_missing_folder_nor_a_file_that_is_there_already_is_accepted(b
         Child.start(command)
     assert not command.stdout.exists()
     assert command.stderr.read_text() == "kept"
+
+
+IGNORING = """
+import signal, sys, threading
+from pathlib import Path
+sys.path[:0] = {path!r}
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+from stackhold.adapters.clock import SystemClock
+from stackhold.engines.terraform.process import Command, run_child
+here = Path({folder!r})
+command = Command(("/bin/sh", "-c", "exit 3"), here, {{}}, here / "o", here / "e")
+def run():
+    print(run_child(command, clock=SystemClock(), stopping=lambda: None, on_line=print).exit_code)
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+"""
+
+
+def test_the_exit_code_is_not_lost_where_we_were_started_to_ignore_ended_children(bench: Bench) -> None:
+    code = IGNORING.format(path=sys.path, folder=str(bench.folder))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "3\n"
 
 
 # Stopping
@@ -475,6 +498,18 @@ def test_what_is_left_of_the_group_of_a_dead_child_is_still_at_work(bench: Bench
     wait_until(lambda: child.sweep() == 0, "the grandchild is gone")
     assert not is_process_alive(mark_file)
     child.close()
+
+
+@linux_only
+def test_all_that_a_folder_marks_as_at_work_is_killed_with_its_groups_and_nothing_else(bench: Bench) -> None:
+    child = Child.start(bench.sh("sleep 60 & echo $!; wait"))
+    wait_until(lambda: (bench.folder / "01.out").stat().st_size > 1, "the grandchild starts")
+    (bench.folder / "99.pid").write_text("no mark")
+    kill_marked(bench.folder)
+    wait_until(lambda: child.poll() == -signal.SIGKILL, "the child is killed")
+    wait_until(lambda: not is_alive(int((bench.folder / "01.out").read_text())), "the grandchild is killed")
+    child.close()
+    kill_marked(bench.folder)
 
 
 @linux_only

@@ -48,6 +48,14 @@ def mark(pid: int, file: Path) -> None:
             json.dump(fields, out)
 
 
+def marked_pid(file: Path) -> int | None:
+    """The id of the process that was written down; None for no such file."""
+    try:
+        return int(json.loads(file.read_text(encoding="ascii"))["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def is_at_work(file: Path) -> bool:
     """Whether the process that was written down, or anything in its group or session, lives; False for no such file."""
     try:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from stackhold.engines.terraform.company import company, is_at_work, mark
+from stackhold.engines.terraform.company import company, is_at_work, mark, marked_pid
 from stackhold.engines.terraform.tail import Tail
 from stackhold.errors import InputError
 
@@ -154,6 +154,14 @@ def is_process_alive(mark_file: Path) -> bool:
     return is_at_work(mark_file)
 
 
+def kill_marked(folder: Path) -> None:
+    """Kill what the `.pid` files of a folder name and is at work yet, with its groups: this process ends at once."""
+    for file in sorted(folder.glob("*.pid")):
+        pid = marked_pid(file)
+        if pid is not None and is_at_work(file):
+            _kill_group(pid)
+
+
 def run_child(
     command: Command,
     *,
@@ -272,6 +280,7 @@ def _created(path: Path) -> Iterator[int]:
 def _spawn(command: Command, out: int, err: int) -> subprocess.Popen[bytes]:
     """Start the process. Signals wait meanwhile: one that meets the child before it is the runtime must neither be
     answered by our handlers in there nor get lost."""
+    _keep_the_dead()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         return subprocess.Popen(
@@ -290,6 +299,16 @@ def _spawn(command: Command, out: int, err: int) -> subprocess.Popen[bytes]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _keep_the_dead() -> None:
+    """Have children that end wait for us. Whoever started us may have left us to ignore them: then the system throws
+    their exit codes away. Python sets signals from the main thread only, so this asks the system itself."""
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        set_signal = ctypes.PyDLL(None).signal
+        set_signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+        set_signal.restype = ctypes.c_void_p
+        set_signal(signal.SIGCHLD, None)
+
+
 def _preparation(parent: int) -> Callable[[], None]:
     """What the child does between fork and exec. Another thread may have held any lock at the fork, so everything
     is looked up and made here; there only plain calls are left."""
@@ -297,7 +316,8 @@ def _preparation(parent: int) -> Callable[[], None]:
     if prctl is not None:
         prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
     arguments = (_PR_SET_PDEATHSIG, int(signal.SIGINT), 0, 0, 0)
-    resettable = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+    possible = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+    resettable = sorted(signum for signum in possible if signal.getsignal(signum) is not signal.SIG_DFL)
     reset, default, set_mask, of_all, leave, parent_now = (
         signal.signal,
         signal.SIG_DFL,
