@@ -50,12 +50,13 @@ class Client:
         query: str = "",
         headers: Mapping[str, str] | None = None,
         password: str | None = None,
+        chunked: bool = False,
     ) -> tuple[int, bytes]:
         given = f"{self.settings['TF_HTTP_USERNAME']}:{password or self.settings['TF_HTTP_PASSWORD']}"
         sent = {"Authorization": "Basic " + base64.b64encode(given.encode()).decode(), **(headers or {})}
         connection = http.client.HTTPConnection("127.0.0.1", self.url.port or 0, timeout=10)
         try:
-            connection.request(method, (path or self.url.path) + query, body, sent)
+            connection.request(method, (path or self.url.path) + query, body, sent, encode_chunked=chunked)
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
@@ -152,11 +153,12 @@ def test_a_lock_is_given_back_only_by_the_one_who_names_it(stage: Stage) -> None
     with stage.serving() as (server, client):
         client.lock(THEIRS)
         assert client.unlock(MINE)[0] == 409
-        assert client.ask("UNLOCK", b"")[0] == 409
+        assert client.ask("UNLOCK")[0] == 409
         assert client.ask("UNLOCK", b"no json")[0] == 409
         assert server.held is not None
         server.forget_lock()
-        assert client.ask("UNLOCK", b"")[0] == 200
+        assert client.ask("UNLOCK")[0] == 200
+        assert client.ask("UNLOCK", b"", headers={"Transfer-Encoding": "chunked"}, chunked=True)[0] == 200
         assert client.lock(MINE)[0] == 200
 
 
@@ -242,7 +244,7 @@ def test_a_body_has_a_length_and_a_limit(stage: Stage, length: str) -> None:
         head = f"POST {url.path}?ID={MINE['ID']} HTTP/1.1\r\nHost: x\r\nAuthorization: Basic {token}\r\n"
         given = f"Content-Length: {length}\r\n" if length else "Transfer-Encoding: chunked\r\n"
         with socket.create_connection(("127.0.0.1", url.port or 0), timeout=10) as raw:
-            raw.sendall((head + given + "\r\n").encode("latin-1", "replace"))
+            raw.sendall((head + given + "\r\n" + "5\r\nhello\r\n0\r\n\r\n").encode("latin-1", "replace"))
             status = raw.makefile("rb").readline().split()[1]
     assert status == (b"413" if length.startswith(("2", "9")) else b"411")
 

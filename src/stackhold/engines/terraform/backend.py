@@ -32,6 +32,7 @@ LARGEST: Final = 256 * 1024 * 1024
 USER: Final = "stackhold"
 SETTINGS: Final = "TF_HTTP_"
 _LARGEST_LOCK: Final = 64 * 1024
+_CHUNK_HEAD: Final = 32
 _STALL_S: Final = 60
 _SETTLE_S: Final = 10.0
 _POLL_S: Final = 0.05
@@ -204,7 +205,11 @@ class BackendServer:
         self._backend.forget_lock()
 
     def env(self) -> dict[str, str]:
-        """All settings of the runtime's `http` backend; none of them comes to stand in a file."""
+        """All settings of the runtime's `http` backend; none of them comes to stand in a file.
+
+        It tries again for a few seconds only: outages of the store are sat out here, and who lost this server for
+        good, because the runner was killed, should write its state to a file while there is time.
+        """
         address = self.address
         return {
             f"{SETTINGS}ADDRESS": address,
@@ -215,9 +220,9 @@ class BackendServer:
             f"{SETTINGS}UNLOCK_METHOD": "UNLOCK",
             f"{SETTINGS}USERNAME": USER,
             f"{SETTINGS}PASSWORD": self._password,
-            f"{SETTINGS}RETRY_MAX": "4",
+            f"{SETTINGS}RETRY_MAX": "3",
             f"{SETTINGS}RETRY_WAIT_MIN": "1",
-            f"{SETTINGS}RETRY_WAIT_MAX": "2",
+            f"{SETTINGS}RETRY_WAIT_MAX": "1",
         }
 
     def over(self, env: Mapping[str, str]) -> dict[str, str]:
@@ -307,9 +312,14 @@ class _Handler(BaseHTTPRequestHandler):
         return backend.lock(body) if self.command == "LOCK" else backend.unlock(body)
 
     def _body(self, limit: int) -> bytes | Answer:
-        """The whole body; what it is answered instead when it is too large, or not what was sent."""
-        length = self.headers.get("Content-Length", "")
-        if self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdecimal()):
+        """The whole body; what it is answered instead when it is too large, or not what was sent.
+
+        The runtimes send a length with all that has a body; `force-unlock` asks in chunks, the first being the end.
+        """
+        length = self.headers.get("Content-Length", "0")
+        if self.headers.get("Transfer-Encoding"):
+            length = "0" if self.rfile.readline(_CHUNK_HEAD).strip() == b"0" else ""
+        if not (length.isascii() and length.isdecimal()):
             return Answer(411)
         if int(length) > limit:
             self.server.backend.note(f"a request was refused: {int(length):,} bytes are more than {limit:,}")
