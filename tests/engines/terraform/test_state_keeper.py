@@ -7,8 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.engines.terraform.states import LINEAGE, encrypted, state
 
+from stackhold.engines.terraform.state_facts import facts_of
 from stackhold.engines.terraform.state_keeper import (
     STATE,
     StateKeeper,
@@ -345,3 +348,31 @@ def test_a_record_that_was_changed_by_hand_under_the_lock_stops_the_writer() -> 
     pointer = pointer_of(guarded.scene.record)
     assert pointer is not None
     assert pointer.sequence == 2
+
+
+FAULTS = (Fault.NONE, Fault.LOSE_ANSWER, Fault.LOSE_REQUEST, Fault.LAND_LATE, Fault.CONFLICT, Fault.THROTTLE)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.lists(st.sampled_from(FAULTS), max_size=4)), min_size=1, max_size=8))
+def test_whatever_the_store_does_the_state_is_the_last_that_was_confirmed(
+    writes: list[tuple[bool, list[Fault]]],
+) -> None:
+    """Runs follow each other; some die after their version is written and before the record says so."""
+    stage = Stage()
+    confirmed: bytes | None = None
+    for serial, (dies, faults) in enumerate(writes, start=1):
+        data = state(serial, f"r{serial}")
+        keeper = stage.keeper()
+        stage.store.plan(faults)
+        if dies:
+            stage.run.stop(StopCause.LOCK_LOST)
+            with pytest.raises(StoodDown):
+                keeper.put(data)
+            stage.run = ScriptedRun(stage.clock, record=stage.run.record)
+        else:
+            keeper.put(data)
+            confirmed = data
+        stage.store.plan([])
+        stage.store.land()
+        assert stage.keeper().current() == confirmed
+        assert stage.keeper().highest_serial() >= facts_of(confirmed or state(0)).serial
