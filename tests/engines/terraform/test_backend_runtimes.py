@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,14 @@ resource "terraform_data" "thing" {
   input = "secret-%s"
 }
 """
+ENCRYPTION = """
+key_provider "pbkdf2" "k" {
+  passphrase = "correct horse battery staple"
+  iterations = 200000
+}
+method "aes_gcm" "m" { keys = key_provider.pbkdf2.k }
+state { method = method.aes_gcm.m }
+"""
 SLOW = """
 resource "terraform_data" "slow" {
   provisioner "local-exec" { command = "touch started; while [ ! -e go ]; do sleep 0.05; done" }
@@ -82,6 +90,7 @@ class Stage:
     command: tuple[str, ...]
     module: Path
     root: Path
+    more_env: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.clock = SystemClock()
@@ -112,6 +121,7 @@ class Stage:
             "TF_IN_AUTOMATION": "1",
             "CHECKPOINT_DISABLE": "1",
             "TF_CLI_CONFIG_FILE": str(self.module / "none.rc"),
+            **self.more_env,
         }
         pipe = subprocess.PIPE
         return subprocess.Popen(
@@ -301,3 +311,22 @@ def test_a_short_outage_of_the_store_does_not_end_an_apply(stage: Stage) -> None
 
     assert stage.play(work).outcome is Outcome.SUCCEEDED
     assert facts_of(stage.state).resources == 2
+
+
+@pytest.mark.parametrize("stage", ["tofu"], indirect=True)
+def test_an_encrypted_state_is_kept_sealed_and_restored_as_it_was(stage: Stage) -> None:
+    stage.more_env["TF_ENCRYPTION"] = ENCRYPTION
+    stage.play_steps(APPLY)
+    facts = facts_of(stage.state)
+    assert (facts.is_encrypted, facts.serial > 0, bool(facts.lineage)) == (True, True, True)
+    assert b"secret-one" not in stage.state
+    (stage.module / "main.tf").write_text(MODULE % "two")
+    stage.play_steps(APPLY, number=2)
+
+    def work(run: Run, _: BackendServer) -> None:
+        StateKeeper(stage.versions, stage.record, run).restore(1)
+        with stage.serving(run) as restored:
+            assert "1 to change" in stage.step(restored, "plan", "-no-color", "-input=false")
+
+    stage.play(work, number=3)
+    assert stage.state == stage.versions.read(1)
