@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,24 @@ def test_two_runs_on_one_module_do_not_take_each_others_file(module: Path) -> No
         with backend_override(module, "two"):
             assert names(module) == ["main.tf", "stackhold_one_override.tf", "stackhold_two_override.tf"]
         assert names(module) == ["main.tf", "stackhold_one_override.tf"]
+    assert names(module) == ["main.tf"]
+
+
+def test_runs_that_begin_and_end_at_once_never_miss_their_file(module: Path) -> None:
+    missed: list[str] = []
+
+    def begin_and_end(name: str) -> None:
+        for turn in range(50):
+            with backend_override(module, f"{name}-{turn}"):
+                if not (module / f"stackhold_{name}-{turn}_override.tf").exists():
+                    missed.append(name)
+
+    threads = [threading.Thread(target=begin_and_end, args=[name]) for name in ("a", "b", "c", "d")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert missed == []
     assert names(module) == ["main.tf"]
 
 

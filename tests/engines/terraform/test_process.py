@@ -290,7 +290,7 @@ def test_a_child_that_does_not_stop_is_killed_once_the_stop_is_over(bench: Bench
 
     end = bench.run(bench.py(script), stopping)
     assert (end.exit_code, end.was_interrupted, end.was_killed) == (-signal.SIGKILL, True, True)
-    assert end.ms < 5000
+    assert end.ms < WAIT_S * 1000
 
 
 @linux_only
@@ -298,7 +298,15 @@ def test_a_kill_takes_the_whole_group_though_all_of_it_is_frozen(bench: Bench) -
     script = "sleep 60 & echo $!; kill -STOP $! $$"
     end = bench.run(bench.sh(script), lambda: OVER if bench.lines else None)
     assert end.was_killed
-    assert not is_alive(int(bench.lines[0]))
+    wait_until(lambda: not is_alive(int(bench.lines[0])), "it is gone")
+
+
+ENDLESS = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+while True:
+    print('x' * 1000)
+"""
 
 
 def test_a_stop_is_seen_while_output_comes_without_end(bench: Bench) -> None:
@@ -306,9 +314,9 @@ def test_a_stop_is_seen_while_output_comes_without_end(bench: Bench) -> None:
 
     def stopping() -> Stop | None:
         looks.append(1)
-        return OVER if len(looks) > 3 else None
+        return OVER if bench.lines and len(looks) > 3 else None
 
-    end = bench.run(bench.py("while True: print('x' * 1000)"), stopping, on_line=lambda _: None)
+    end = bench.run(bench.py(ENDLESS), stopping, on_line=lambda line: bench.lines.append(line[:1]))
     assert end.was_killed
 
 
@@ -340,7 +348,7 @@ def test_when_nobody_can_say_any_more_whether_to_stop_nothing_is_left_running(be
 def test_a_grandchild_that_outlives_the_child_is_swept_though_it_holds_the_output_open(bench: Bench) -> None:
     end = bench.run(bench.sh("sleep 60 & echo $!; exit 0"))
     assert (end.exit_code, end.swept, end.was_killed) == (0, 1, False)
-    assert not is_alive(int(bench.lines[0]))
+    wait_until(lambda: not is_alive(int(bench.lines[0])), "it is gone")
 
 
 @linux_only
@@ -352,7 +360,7 @@ def test_one_in_a_group_of_its_own_in_the_same_session_is_swept_too(bench: Bench
         )
     )
     assert end.swept == 1
-    assert not is_alive(int(bench.lines[0]))
+    wait_until(lambda: not is_alive(int(bench.lines[0])), "it is gone")
 
 
 @linux_only
@@ -481,7 +489,7 @@ def test_a_child_is_marked_as_alive_until_it_is_reaped(bench: Bench) -> None:
     assert stat.S_IMODE(mark_file.stat().st_mode) == 0o600
     child.kill()
     wait_until(lambda: child.poll() is not None, "the killed child ends")
-    assert not is_process_alive(mark_file)
+    wait_until(lambda: not is_process_alive(mark_file), "all of the group is gone")
     child.sweep()
     child.close()
     assert not mark_file.exists()
@@ -495,8 +503,7 @@ def test_what_is_left_of_the_group_of_a_dead_child_is_still_at_work(bench: Bench
     wait_until(lambda: child.poll() is not None, "the child ends")
     assert is_process_alive(mark_file)
     assert child.sweep() == 1
-    wait_until(lambda: child.sweep() == 0, "the grandchild is gone")
-    assert not is_process_alive(mark_file)
+    wait_until(lambda: not is_process_alive(mark_file), "the grandchild is gone")
     child.close()
 
 

@@ -63,12 +63,15 @@ def is_our_override(file: Path) -> bool:
 
 
 def _place(file: Path) -> int:
-    """Write the file; returns it open, with its lock."""
+    """Write the file; returns it open, with its lock.
+
+    Another run may look at it before it has that, take it for a dead run's and remove it: then it is written again.
+    """
     while True:
         fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with suppress(OSError):
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(fd, fcntl.LOCK_EX)
             os.write(fd, _TEXT)
             if _is_open_as(fd, file):
                 return fd
