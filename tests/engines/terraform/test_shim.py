@@ -14,7 +14,7 @@ import pytest
 
 from stackhold.adapters.clock import SystemClock
 from stackhold.engines.terraform import shim
-from stackhold.engines.terraform.process import Command, run_child
+from stackhold.engines.terraform.process import Command, is_process_alive, kill_marked, run_child
 from stackhold.engines.terraform.runtime import find_embedded, find_runtime
 from stackhold.model.run import StopCause
 from stackhold.ports.engine import Stop
@@ -149,6 +149,11 @@ def test_when_the_runner_is_killed_it_stops_by_itself_with_the_state_written_and
     assert '"made"' in (module / "terraform.tfstate").read_text()
     assert "apply_errored" in (module / "apply.out").read_text()
     assert not (module / "ended").exists()
+    assert is_process_alive(module / "apply.pid"), (
+        "what the provisioner had started runs on: nobody is left to sweep it"
+    )
+    kill_marked(module)
+    wait_until(lambda: not is_process_alive(module / "apply.pid"), "it is gone")
 
 
 def test_a_broken_pipe_ends_it_as_it_ends_any_program(runtime: tuple[str, ...], tmp_path: Path) -> None:
