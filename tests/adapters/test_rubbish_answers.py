@@ -63,7 +63,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("s3", "PutObject", {"Bucket": "bbb", "Key": "k", "Body": b"x"}),
     ("ec2", "DescribeVpcs", {}),
     ("ec2", "CreateVpc", {"CidrBlock": "10.0.0.0/16"}),
-    ("cloudcontrol", "GetResource", {"TypeName": "AWS::A::B", "Identifier": "x"}),
+    ("cloudcontrol", "GetResource", {"TypeName": "AWS::Alpha::Beta", "Identifier": "x"}),
 ]
 
 
