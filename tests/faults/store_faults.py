@@ -47,6 +47,7 @@ ENDINGS = frozenset(
 """How a run may end here: an outcome of its report, or an error from before it changed anything."""
 _WILD_STEPS = 2_500
 _NAMES = 24
+_TELL_EVERY = 1_000
 _SPARED_READS = 0.7
 """A run that cannot read at its very beginning just ends: too many of those would leave the rest untried."""
 
@@ -177,8 +178,11 @@ def main() -> int:
         print("\n".join(story))
     seed = options.seed
     while options.replay is None and total.faults.total() < options.faults:
+        before = total.faults.total() // _TELL_EVERY
         play(seed, carriers, total)
         seed += 1
+        if total.faults.total() // _TELL_EVERY > before:
+            print(f"{total.faults.total()} faults, {total.trials} trials, {len(total.failures)} failures", flush=True)
     total.tell(time.monotonic() - began)
     return 1 if total.failures else 0
 
