@@ -43,6 +43,8 @@ DELAY_MS = 15
 _EARLY = 0.1
 """How many are counted from their start."""
 _STOPPED = 143
+_ALL_DONE = "everything had been done"
+"""Said by a run that was asked to stop when its work was done: there is nothing that a rollback would be for."""
 _HOW = {0: "came too late", _STOPPED: "stopped", -signal.SIGTERM: "killed before there was a run"}
 
 
@@ -100,7 +102,7 @@ class Stopping:
         if on.stored("run.json") is not None:
             played.problems.append(f"the run file is still there: {on.stored('run.json')}")
         after, journal = on.stored("state.json"), on.stored("rollback-journal.json")
-        if played.ran[0].code == 0:
+        if played.ran[0].code == 0 or _ALL_DONE in played.ran[0].err:
             if journal is not None:
                 played.problems.append("a run that came to its end has left a rollback journal")
             return
