@@ -5,7 +5,7 @@ WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test test-runtimes check bench faults pins schemas docs
+.PHONY: help setup demo test test-runtimes check bench faults fuzz pins schemas docs
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -47,6 +47,12 @@ faults: setup  ## what may go wrong, at full length: the protocol model, each of
 	$(BIN)/python -m tests.faults --jobs 2
 	$(BIN)/python -m tests.faults.store_faults --faults 10000
 	$(BIN)/python -m tests.faults.contention --rounds 1000
+	$(BIN)/python -m tests.faults.sigterm --count 200
+	$(BIN)/python -m tests.faults.ci_runner --count 50
+	$(BIN)/python -m tests.fuzz --seconds 30 --jobs 2
+
+fuzz: setup  ## every parser, ten minutes each
+	$(BIN)/python -m tests.fuzz --seconds 600 --jobs 2
 
 bench: setup  ## side-by-side tables: wall, CPU, memory, calls, bytes
 	$(BIN)/python -m benchmarks.run
