@@ -29,9 +29,11 @@ VERBS = {
     "rollback": "Undo what runs left half done.",
     "drift": "Compare the record with the cloud.",
     "cancel": "Ask the run that holds a stack's lock to stop.",
+    "tf": "Run a Terraform or OpenTofu module under the lock.",
     "state": "Show records and locks.",
     "force-unlock": "Delete a lock whose run is gone.",
     "events": "Show what runs did, or follow the one at work.",
+    "runner": "The program of a Kubernetes Job.",
     "bootstrap": "Create the bucket for records and locks.",
 }
 """Each verb with its line in `--help`; its module is `cli/<verb>.py`, the command in it has the verb's name."""

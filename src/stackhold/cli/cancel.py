@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stackhold.cli.interruption import say_from_here
-from stackhold.cli.options import invocation, store_options
+from stackhold.cli.options import invocation, store_options, workspace_option
 from stackhold.cli.printable import one_line
 from stackhold.cli.wiring import Wiring, owner
 from stackhold.model.exit_codes import ExitCode
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.argument("stack")
 @click.option("--wait", is_flag=True, help="Follow the run to its end.")
 @store_options
+@workspace_option
 @click.pass_obj
 def cancel(surroundings: Surroundings, /, stack: str, wait: bool, **options: object) -> int:
     """Ask the run that holds the lock of STACK to stop.

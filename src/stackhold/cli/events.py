@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stackhold.cli.options import Invocation, invocation, store_options
+from stackhold.cli.options import Invocation, invocation, store_options, workspace_option
 from stackhold.cli.printable import lines_text
 from stackhold.cli.wiring import Wiring
 from stackhold.errors import InputError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--follow", "-f", is_flag=True, help="Follow the run at work until it is over.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many runs to list.")
 @store_options
+@workspace_option
 @click.pass_obj
 def events(
     surroundings: Surroundings, /, stack: str, run: str | None, follow: bool, limit: int, **options: object

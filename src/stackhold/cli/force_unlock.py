@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stackhold.cli.interruption import UNCHANGED, say_from_here
-from stackhold.cli.options import invocation, store_options, yes_option
+from stackhold.cli.options import Invocation, invocation, store_options, workspace_option, yes_option
 from stackhold.cli.printable import lines_text
 from stackhold.cli.wiring import Wiring
 from stackhold.model.exit_codes import ExitCode
@@ -15,12 +15,14 @@ from stackhold.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from stackhold.cli.surroundings import Surroundings
     from stackhold.runs.inspect import LockView
+    from stackhold.runs.layout import Keys
     from stackhold.runs.unlock import Danger
 
 
 @click.command("force-unlock")
 @click.argument("stack")
 @store_options
+@workspace_option
 @yes_option
 @click.pass_obj
 def force_unlock(surroundings: Surroundings, /, stack: str, **options: object) -> int:
@@ -29,15 +31,20 @@ def force_unlock(surroundings: Surroundings, /, stack: str, **options: object) -
     Shows the holder and asks. Deletes only the lock that it showed. If the holder is alive, both it and the next run
     may act until its next save or renewal: ask it to stop with `stackhold cancel` instead.
     """
+    call = invocation(surroundings, options)
+    wiring = Wiring(call.settings)
+    return unlock_stack(call, wiring, wiring.keys_of_recorded(stack))
+
+
+def unlock_stack(call: Invocation, wiring: Wiring, keys: Keys) -> int:
+    """Show the lock, ask, and delete it; the exit code."""
     from stackhold.cli import render_state
     from stackhold.cli.confirm import ask
     from stackhold.cli.paint import Paint
     from stackhold.runs.unlock import Unlocked
     from stackhold.runs.unlock import force_unlock as unlock
 
-    call = invocation(surroundings, options)
-    wiring = Wiring(call.settings)
-    keys = wiring.keys_of_recorded(stack)
+    surroundings = call.surroundings
     paint = Paint(surroundings.color_on(surroundings.stderr))
     name = f"{keys.stack} ({keys.region})"
     shown: list[LockView] = []

@@ -6,7 +6,7 @@ A flag whose value cannot be read is a usage error (exit 64); the same value in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,6 +17,7 @@ from stackhold.cli.printable import is_text
 from stackhold.cli.settings import ENVIRONMENT, Settings, load_settings
 from stackhold.decide.clocks import DEADLINE_RANGE, LOCK_WAIT_RANGE
 from stackhold.errors import InputError
+from stackhold.model.ids import workspace_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,9 +72,13 @@ def invocation(surroundings: Surroundings, options: dict[str, object]) -> Invoca
     if alias is not None and flags["region"] is not None and alias != flags["region"]:
         raise click.UsageError("--region and --stack-region name two regions; give one of them")
     flags["region"] = flags["region"] or alias
+    settings = load_settings(flags, environ=surroundings.environ, cwd=surroundings.cwd)
+    workspace = _text(options.get("workspace"))
+    if workspace is not None:
+        settings = replace(settings, workspace=workspace_name(workspace))
     return Invocation(
         surroundings=surroundings,
-        settings=load_settings(flags, environ=surroundings.environ, cwd=surroundings.cwd),
+        settings=settings,
         output=Output(surroundings, as_json=bool(options.get("as_json"))),
         yes=bool(options.get("yes")),
     )
@@ -119,6 +124,13 @@ def _store_options(function: F, *, state: str) -> F:
         click.option("--profile", metavar="NAME", help="Profile of the AWS configuration."),
         click.option("--allow-network-dir", is_flag=True, help="Use a directory store on a network file system."),
         click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout; text goes to stderr."),
+    )(function)
+
+
+def workspace_option(function: F) -> F:
+    """`--workspace`, for commands that also look at Terraform stacks."""
+    return click.option(
+        "--workspace", metavar="NAME", help="STACK is a Terraform stack, in this workspace (mostly: default)."
     )(function)
 
 

@@ -23,8 +23,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "gc": "",
     "doctor": "",
     "publish-assets": "",
-    "tf": "",
-    "runner": "",
     "kube": "",
     "state orphan": "",
     "state destroy": "Delete a recorded stack with: stackhold destroy STACK",

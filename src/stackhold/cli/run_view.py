@@ -51,6 +51,8 @@ class RunView:
     waited_ms: int = 0
     stopping: str = ""
     going_back: bool = False
+    step: str = ""
+    """The step of a runtime that is being taken."""
     done: int = 0
     total: int = 0
     working: dict[LogicalId, Working] = field(default_factory=dict)
@@ -60,23 +62,32 @@ class RunView:
         match event.kind:
             case EventKind.RUN_STARTED:
                 self.started_at = event.at
-            case EventKind.LOCK_WAITING:
-                self.waiting, self.waiting_since = event, self.waiting_since or event.at
-            case EventKind.LOCK_ACQUIRED | EventKind.LOCK_TAKEN_OVER:
-                self.waiting, self.has_lock = None, True
-                self.waited_ms = max(self.waited_ms, number(event, "waitedMs"))
+            case EventKind.LOCK_WAITING | EventKind.LOCK_ACQUIRED | EventKind.LOCK_TAKEN_OVER:
+                self._queue(event)
             case EventKind.PLANNED:
                 self.total = count(event, "steps")
             case EventKind.OPERATION_STARTED | EventKind.OPERATION_SETTLING | EventKind.OPERATION_WAITING:
                 self._begin(event)
             case EventKind.OPERATION_DONE | EventKind.OPERATION_FAILED | EventKind.OPERATION_SKIPPED:
                 self._end(event)
+            case EventKind.STEP_STARTED | EventKind.STEP_DONE:
+                self._step(event)
             case EventKind.STOPPING:
                 self.stopping = event.message
             case EventKind.GOING_BACK:
                 self.going_back = True
             case EventKind.WARNING | EventKind.RUN_FINISHED:
                 pass
+
+    def _queue(self, event: Event) -> None:
+        if event.kind is EventKind.LOCK_WAITING:
+            self.waiting, self.waiting_since = event, self.waiting_since or event.at
+            return
+        self.waiting, self.has_lock = None, True
+        self.waited_ms = max(self.waited_ms, number(event, "waitedMs"))
+
+    def _step(self, event: Event) -> None:
+        self.step = event.message if event.kind is EventKind.STEP_STARTED else ""
 
     def _begin(self, event: Event) -> None:
         if event.logical_id is None:
@@ -114,6 +125,8 @@ class RunView:
         parts = [self.title]
         if self.total:
             parts.append(f"{min(self.done, self.total)} of {self.total} done")
+        if self.step:
+            parts.append(self.step)
         if self.going_back:
             parts.append("going back")
         if self.started_at is not None:
@@ -168,7 +181,7 @@ def _said(event: Event) -> str:
         case EventKind.PLANNED:
             steps = count(event, "steps")
             return f"planned {steps} step" + ("" if steps == 1 else "s")
-        case EventKind.RUN_STARTED | EventKind.RUN_FINISHED:
+        case EventKind.RUN_STARTED | EventKind.RUN_FINISHED | EventKind.STEP_DONE:
             return ""
         case _:
             return event.message or event.kind.value

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from stackhold.ports.engine import Engine, JournalEngine, Work
 
 
+TERRAFORM_WAIT_MS = 300_000
+"""How long a `tf` operation waits for a lock unless `--lock-timeout` says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Running:
     """A run in the making, and what its verb may do while it asks."""
@@ -54,7 +58,7 @@ def run_settings(settings: Settings, *, operation: str, unlock_command: str) -> 
     if settings.lock_timeout is not None:
         wait = FixedWait(settings.lock_timeout.ms, settings.lock_timeout.source)
     else:
-        wait = RetryWait() if operation in ("deploy", "rollback") else FixedWait(0)
+        wait = _own_wait(operation)
     return RunSettings(
         deadline=settings.deadline,
         lock_wait=wait,
@@ -66,6 +70,12 @@ def run_settings(settings: Settings, *, operation: str, unlock_command: str) -> 
     )
 
 
+def _own_wait(operation: str) -> LockWait:
+    if operation in ("deploy", "rollback"):
+        return RetryWait()
+    return FixedWait(TERRAFORM_WAIT_MS if operation.startswith("tf ") else 0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Leaving:
     """The two ways to end the process without waiting for the run."""
@@ -74,6 +84,7 @@ class _Leaving:
     reporter: RunReporter
     settings: RunSettings
     stderr: TextIO
+    abandon: Callable[[], None]
 
     def on_second_signal(self) -> None:
         self._leave("on a second signal", ExitCode.INTERRUPTED, signals.RELEASE_MS)
@@ -89,11 +100,15 @@ class _Leaving:
             why=why,
             code=code,
             give_back=self.reporter.close,
-            release=lambda: self.run.best_effort_release(release_ms),
+            release=lambda: self._release(release_ms),
             seconds=release_ms / 1000,
             unlock_command=self.settings.unlock_command,
             stderr=self.stderr,
         )
+
+    def _release(self, release_ms: int) -> bool:
+        self.abandon()
+        return self.run.best_effort_release(release_ms)
 
 
 def run_guarded(
@@ -103,8 +118,13 @@ def run_guarded(
     identity: RunIdentity,
     engine: Engine | JournalEngine,
     approve: Callable[[Work], bool],
+    watched: Callable[[RunReporter], None] = lambda _: None,
+    abandon: Callable[[], None] = lambda: None,
 ) -> RunReport:
     """Do it under the lock, watched and interruptible; the report, or what it raised.
+
+    `watched` is told who shows the run, for an engine that asks while it works. `abandon` is called before the lock is
+    released because the process ends at once: nothing that the engine has started may be at work after that.
 
     Signals are the run's before its view is there, and until the view has given the terminal back.
     """
@@ -118,9 +138,10 @@ def run_guarded(
         signals.handled(running.stops, afterwards=over),
         closing(reporter_for(call.surroundings, call.output.human, view=view, clock=clock)) as reporter,
     ):
+        watched(reporter)
         run = GuardedRun(
             store=store,
-            prefix=call.settings.state_prefix.value,
+            prefix=wiring.prefix,
             clock=clock,
             reporter=reporter,
             settings=settings,
@@ -128,7 +149,7 @@ def run_guarded(
             stops=running.stops,
             started_at=running.began,
         )
-        leaving = _Leaving(run, reporter, settings, call.surroundings.stderr)
+        leaving = _Leaving(run, reporter, settings, call.surroundings.stderr, abandon)
         last_resort = signals.LastResort(after_ms=leaves_after(settings.grace_ms), leave=leaving.out_of_time)
 
         def approve_unwatched(work: Work) -> bool:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from stackhold.model.ids import Region
+
 T = TypeVar("T")
 
 FILE_NAME = "stackhold.toml"
@@ -77,6 +79,8 @@ class Settings:
     allow_network_dir: bool
     tags: dict[str, str] | None = None
     """Of every resource, where no flag says otherwise; None where the file has no `[tags]`."""
+    workspace: Region | None = None
+    """For a Terraform stack: the workspace, which stands where other stacks have their region."""
 
 
 def load_settings(flags: Mapping[str, str | None], *, environ: Mapping[str, str], cwd: Path) -> Settings:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stackhold.cli.options import invocation, store_options
+from stackhold.cli.options import invocation, store_options, workspace_option
 from stackhold.cli.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def state() -> None:
 @state.command("list")
 @click.option("--long", "-l", "is_long", is_flag=True, help="Also the lock: owner, operation, age, time to expiry.")
 @store_options
+@workspace_option
 @click.pass_obj
 def list_(surroundings: Surroundings, /, is_long: bool, **options: object) -> None:
     """List stacks with their resources and last change."""
@@ -29,7 +30,7 @@ def list_(surroundings: Surroundings, /, is_long: bool, **options: object) -> No
 
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
-    views = list_stacks(wiring.store, wiring.clock, prefix=call.settings.state_prefix.value, with_locks=is_long)
+    views = list_stacks(wiring.store, wiring.clock, prefix=wiring.prefix, with_locks=is_long)
     text = render_state.list_text(views, is_long=is_long, now=wiring.clock.now(), url=call.settings.store.value.url)
     call.output.answer(render_state.list_document(views, is_long=is_long), text)
 
@@ -37,6 +38,7 @@ def list_(surroundings: Surroundings, /, is_long: bool, **options: object) -> No
 @state.command("show")
 @click.argument("stack")
 @store_options
+@workspace_option
 @click.pass_obj
 def show(surroundings: Surroundings, /, stack: str, **options: object) -> None:
     """Show one stack: its lock, outputs and resources; with --json the stored objects as they are."""
@@ -59,6 +61,7 @@ def show(surroundings: Surroundings, /, stack: str, **options: object) -> None:
 @state.command("resources")
 @click.argument("stack")
 @store_options
+@workspace_option
 @click.pass_obj
 def resources(surroundings: Surroundings, /, stack: str, **options: object) -> None:
     """List a stack's resources."""
@@ -78,6 +81,7 @@ def resources(surroundings: Surroundings, /, stack: str, **options: object) -> N
 
 @state.command("info")
 @store_options
+@workspace_option
 @click.pass_obj
 def info(surroundings: Surroundings, /, **options: object) -> None:
     """Show which store is used, and how much is in it."""
@@ -86,7 +90,7 @@ def info(surroundings: Surroundings, /, **options: object) -> None:
 
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
-    prefix = call.settings.state_prefix.value
+    prefix = wiring.prefix
     views = list_stacks(wiring.store, wiring.clock, prefix=prefix, with_locks=False)
     records = [view.record.record for view in views if view.record is not None and view.record.record is not None]
     region, region_set_by = wiring.region_and_source()

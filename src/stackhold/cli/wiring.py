@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import hashlib
 import os
 import shlex
 import socket
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackhold._version import __version__
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from stackhold.cli.settings import Settings
     from stackhold.model.ids import Region, StackName
     from stackhold.ports.clock import Clock
+    from stackhold.ports.state_versions import StateVersions
     from stackhold.ports.store import Store
     from stackhold.runs.layout import Keys
 
@@ -117,7 +120,9 @@ class Wiring:
         from stackhold.runs.inspect import find_region, no_such_stack
         from stackhold.runs.layout import Keys
 
-        name, prefix = stack_name(stack, hint=_WHICH), self.settings.state_prefix.value
+        name, prefix = stack_name(stack, hint=_WHICH), self.prefix
+        if self.settings.workspace is not None:
+            return Keys(prefix, name, self.settings.workspace)
         named = self.settings.region.value
         region = region_name(named) if named else find_region(self.store, prefix=prefix, stack=name)
         if region is None:
@@ -128,7 +133,28 @@ class Wiring:
         """Where a stack lies."""
         from stackhold.runs.layout import Keys
 
-        return Keys(self.settings.state_prefix.value, stack, region)
+        return Keys(self.prefix, stack, region)
+
+    @property
+    def prefix(self) -> str:
+        """The first part of every key: of Terraform's stacks when a workspace is named."""
+        from stackhold.runs.layout import terraform_prefix
+
+        prefix = self.settings.state_prefix.value
+        return prefix if self.settings.workspace is None else terraform_prefix(prefix)
+
+    def state_versions(self, keys: Keys) -> StateVersions:
+        """The versions of a Terraform state that the store keeps."""
+        from stackhold.runs.state_versions import StoreStateVersions
+
+        return StoreStateVersions(self.store, keys, self.clock)
+
+    def run_folder(self, keys: Keys, run_id: RunId) -> Path:
+        """A folder of this host for what one run of a Terraform stack must keep beside it: 0700, not made yet."""
+        place = f"{self.settings.store.value.url_anywhere}/{keys.root}"
+        digest = hashlib.sha256(place.encode()).hexdigest()[:16]
+        base = process_environment().get("XDG_CACHE_HOME") or "~/.cache"
+        return Path(base).expanduser() / "stackhold" / "tf" / digest / run_id
 
     def identity(self, *, stack: StackName, region: Region, operation: str, engine: str) -> RunIdentity:
         """A new run's identity."""
@@ -145,7 +171,8 @@ class Wiring:
 
     def command(self, verb: str, stack: StackName, region: Region) -> str:
         """A command line about this very stack, with every flag that decides which lock is meant, for any folder."""
-        parts = ["stackhold", verb, stack, "--region", region, "--state", self.settings.store.value.url_anywhere]
+        place = "--region" if self.settings.workspace is None else "--workspace"
+        parts = ["stackhold", verb, stack, place, region, "--state", self.settings.store.value.url_anywhere]
         if self.settings.state_prefix.source:
             parts += ["--state-prefix", self.settings.state_prefix.value]
         if self.settings.profile.value:

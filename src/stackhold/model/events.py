@@ -27,6 +27,8 @@ class EventKind(StrEnum):
     OPERATION_DONE = "operation-done"
     OPERATION_FAILED = "operation-failed"
     OPERATION_SKIPPED = "operation-skipped"
+    STEP_STARTED = "step-started"
+    STEP_DONE = "step-done"
     STOPPING = "stopping"
     GOING_BACK = "going-back"
     WARNING = "warning"

@@ -193,6 +193,8 @@ class Recovery:
     """For people: what was recorded and is not there any more."""
     absent: tuple[str, ...] = ()
     """For people: creates of which nothing is there."""
+    summary: str = ""
+    """For people: what is to be said where nothing of all this was found; by default that all of it is recorded."""
     advice: tuple[str, ...] = ()
     """For people: what could not be looked for, why, and the read-only command that does."""
 

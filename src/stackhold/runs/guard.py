@@ -56,6 +56,9 @@ def _anything(_: Work) -> bool:
     return True
 
 
+_UNCHECKED = frozenset({"destroy", "tf destroy", "tf restore"})
+
+
 @dataclass(frozen=True, slots=True)
 class _Held:
     """What a run has while it holds its lock."""
@@ -144,9 +147,9 @@ class GuardedRun:
         return Beside(self._parts.threads, release).result_within(timeout_ms / 1000) or False
 
     def _check(self) -> None:
-        """A destroy never waits on this check, so that a teardown cannot be stuck on a setting."""
+        """A destroy never waits on this check, so that a teardown cannot be stuck on a setting; a restore neither."""
         settings = self._parts.settings
-        if self._parts.identity.operation != "destroy":
+        if self._parts.identity.operation not in _UNCHECKED:
             check_clocks(deadline=settings.deadline, lock_wait=settings.lock_wait.span)
 
     def _open_store(self) -> Reads | StopCause:

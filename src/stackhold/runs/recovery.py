@@ -112,7 +112,7 @@ class Recovering:
             _listed("recorded and gone", recovery.gone),
             _listed("not there", recovery.absent),
         ]
-        found = "; ".join(part for part in parts if part) or "all that it had in flight is recorded"
+        found = "; ".join(part for part in parts if part) or recovery.summary or "all that it had in flight is recorded"
         message = f"an earlier run did not settle ({left.operation} of {left.owner}). {found}"
         is_news = any(intent.first_seen_at is None for intent in left_by(left))
         log.say(

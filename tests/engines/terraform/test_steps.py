@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -194,3 +196,21 @@ def test_no_step_asks_a_question() -> None:
             assert "-input=false" in step.args
         if step.args[0] in {"apply", "destroy"} and step.args[-1] != "/run/p":
             assert "-auto-approve" in step.args
+
+
+CHOSEN = ("-var-file=a.tfvars", "-var-file=b.tfvars", "-target=a.b", "-replace=a.c")
+
+
+@pytest.mark.parametrize(("operation", "approval"), TABLE, ids=lambda each: str(each.value))
+def test_what_limits_or_feeds_a_plan_goes_where_planning_is_done_and_never_to_a_saved_plan(
+    operation: Operation, approval: Approval
+) -> None:
+    bare = script(operation, approval)
+    chosen = replace(bare, var_files=("a.tfvars", "b.tfvars"), targets=("a.b",), replaces=("a.c",))
+    expected = CHOSEN[:3] if operation in {Operation.REFRESH, Operation.DRIFT} else CHOSEN
+
+    for before, after in zip(steps(bare), steps(chosen), strict=True):
+        plans = before.args[0] in {"plan", "apply", "destroy"} and before.args[-1] != "/run/p"
+        added = tuple(arg for arg in after.args if arg not in before.args)
+        assert added == (expected if plans else ())
+        assert tuple(arg for arg in after.args if arg in before.args) == before.args

@@ -71,8 +71,18 @@ class Script:
     approval: Approval = Approval.NONE
     backend_config: tuple[str, ...] = ()
     """For `init`, each `key=value` or a file."""
+    var_files: tuple[str, ...] = ()
+    """Files of input variables, beside those that the runtime finds by itself."""
+    targets: tuple[str, ...] = ()
+    """Addresses to which planning is limited."""
+    replaces: tuple[str, ...] = ()
+    """Addresses that are planned to be replaced."""
     backup: str = ""
     """For a restore: the state to push, in full."""
+    recorded: int = 0
+    """For a restore: how many resources the backup records."""
+    is_renumbered: bool = False
+    """For a restore: whether the backup gets a serial above the state's before it is pushed."""
     unlock: str = ""
     """The id of a stale lock that is cleared right after `init`."""
 
@@ -180,7 +190,16 @@ def _plan(script: Script, *flags: str) -> tuple[Step, ...]:
     return (
         Step(
             "plan",
-            ("plan", "-json", "-input=false", "-detailed-exitcode", *flags, _lock_timeout(script), saved),
+            (
+                "plan",
+                "-json",
+                "-input=false",
+                "-detailed-exitcode",
+                *flags,
+                *_chosen(script),
+                _lock_timeout(script),
+                saved,
+            ),
             has_stream=True,
             takes_lock=True,
             finds_changes=True,
@@ -203,11 +222,19 @@ def _apply_plan(script: Script) -> Step:
 def _change(command: str, script: Script, *flags: str, name: str = "") -> Step:
     return Step(
         name or command,
-        (command, "-json", "-input=false", *flags, "-auto-approve", _lock_timeout(script)),
+        (command, "-json", "-input=false", *flags, "-auto-approve", *_chosen(script), _lock_timeout(script)),
         has_stream=True,
         takes_lock=True,
         changes=True,
     )
+
+
+def _chosen(script: Script) -> tuple[str, ...]:
+    """What limits or feeds a plan; a saved plan has all of it in itself."""
+    is_refresh = script.operation in (Operation.REFRESH, Operation.DRIFT)
+    replaces = () if is_refresh else tuple(f"-replace={address}" for address in script.replaces)
+    targets = tuple(f"-target={address}" for address in script.targets)
+    return (*(f"-var-file={file}" for file in script.var_files), *targets, *replaces)
 
 
 def _lock_timeout(script: Script) -> str:

@@ -1,0 +1,124 @@
+"""What a Terraform operation found and did, as text and as its result document."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from stackhold.cli.printable import lines_text
+from stackhold.engines.terraform import result
+from stackhold.engines.terraform.steps import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stackhold.engines.terraform.diagnostics import Diagnostic
+    from stackhold.engines.terraform.planfile import DriftSummary, PlannedChange, PlanSummary
+    from stackhold.engines.terraform.report import RunnerReport
+    from stackhold.model.values import JsonMap
+
+_MOST_SHOWN = 200
+_MARKS = {
+    "create": "+",
+    "update": "~",
+    "replace": "-/+",
+    "delete": "-",
+    "import": "<-",
+    "move": "->",
+    "forget": ".",
+    "read": "<=",
+}
+
+
+def plan_text(plan: PlanSummary) -> str:
+    """A plan: what happens to which resource, the counts, and the hash that names it."""
+    lines = [*_changes(plan.resources), f"Plan: {_counts(plan)}.", f"Hash: {plan.hash}"]
+    return lines_text(lines)
+
+
+def end_text(report: RunnerReport, operation: Operation) -> str:
+    """What is to be said beside the end of the run: drift, no changes, and what no state knows."""
+    return lines_text(_end_lines(report, operation))
+
+
+def trouble_text(report: RunnerReport) -> str:
+    """The diagnostics of a failed step as the runtime gives them, and what may exist unrecorded."""
+    lines: list[str] = []
+    for each in report.diagnostics:
+        lines += _diagnostic(each)
+    return lines_text(lines)
+
+
+def result_document(report: RunnerReport, operation: Operation, command: Sequence[str]) -> JsonMap:
+    """The result document, as a Job leaves it."""
+    document: dict[str, Any] = json.loads(result.encode(result_of(report, operation, command)))
+    return document
+
+
+def result_of(
+    report: RunnerReport, operation: Operation, command: Sequence[str], *, image: result.Image | None = None
+) -> result.ResultDocument:
+    """A report as the result document's values."""
+    failure = report.failure
+    return result.ResultDocument(
+        op=operation.value,
+        image=image,
+        runtime=result.RuntimeUsed(" ".join(command), report.version),
+        steps=tuple(result.StepDone(each.name, each.exit, (each.ms + 500) // 1000) for each in report.steps),
+        drift=report.drift,
+        error=None
+        if failure is None
+        else result.Failure(result.FailureKind(failure.kind), failure.step, failure.tail or failure.message),
+        changes=report.changes,
+        plan=report.plan,
+    )
+
+
+def _end_lines(report: RunnerReport, operation: Operation) -> Iterator[str]:
+    if report.failure is None and operation in (Operation.PLAN, Operation.APPLY) and report.plan is None:
+        yield "No changes: the infrastructure is what the module says."
+    if operation is Operation.PLAN and report.plan is not None:
+        yield from plan_text(report.plan).splitlines()
+    if report.drift is not None:
+        yield from _drift_lines(report.drift)
+    if report.unrecorded:
+        yield "An earlier run was killed before the state knew of these:"
+        yield from (f"  {each.sentence(_product(report))}" for each in report.unrecorded)
+
+
+def _product(report: RunnerReport) -> str:
+    return "tofu" if report.product == "opentofu" else "terraform"
+
+
+def _drift_lines(drift: DriftSummary) -> Iterator[str]:
+    if not drift.detected:
+        yield "No drift: the state is what there is."
+        return
+    yield "Drift:"
+    yield from _changes(drift.resources)
+
+
+def _changes(changes: Sequence[PlannedChange]) -> list[str]:
+    shown = [f"  {_MARKS.get(each.action, '?'):<3} {each.action:<8} {each.address}" for each in changes[:_MOST_SHOWN]]
+    more = len(changes) - _MOST_SHOWN
+    return [*shown, f"  … and {more} more"] if more > 0 else shown
+
+
+def _counts(plan: PlanSummary) -> str:
+    counts = {
+        "to import": plan.import_,
+        "to create": plan.create,
+        "to update": plan.update,
+        "to replace": plan.replace,
+        "to delete": plan.delete,
+        "to move": plan.move,
+        "to forget": plan.forget,
+        "outputs to change": plan.output_changes,
+    }
+    return ", ".join(f"{number} {what}" for what, number in counts.items() if number) or "nothing to do"
+
+
+def _diagnostic(each: Diagnostic) -> list[str]:
+    place = ", ".join(part for part in (each.address, each.where) if part)
+    lines = [f"{each.severity}: {each.summary}" + (f" ({place})" if place else "")]
+    return [*lines, *(f"  {line}" for line in each.detail.splitlines() if line.strip())]

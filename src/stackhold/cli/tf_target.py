@@ -1,0 +1,73 @@
+"""Which module a `tf` command is about, and where its stack lies; what can be refused before anything is locked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from stackhold.cli.options import invocation
+from stackhold.cli.wiring import Wiring
+from stackhold.engines.terraform.environment import for_laptop
+from stackhold.engines.terraform.module import inspect_module
+from stackhold.engines.terraform.places import workspace_of
+from stackhold.engines.terraform.steps import Operation
+from stackhold.errors import InputError
+from stackhold.model.ids import stack_name, workspace_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stackhold.cli.options import Invocation
+    from stackhold.cli.surroundings import Surroundings
+    from stackhold.engines.terraform.module import ModuleFacts
+    from stackhold.runs.layout import Keys
+
+_ASKING = (Operation.APPLY, Operation.DESTROY, Operation.RESTORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A module, with where its stack lies."""
+
+    call: Invocation
+    wiring: Wiring
+    module: ModuleFacts
+    env: Mapping[str, str]
+    keys: Keys
+    dropped: Sequence[str]
+
+
+def find_target(surroundings: Surroundings, options: Mapping[str, Any]) -> Target:
+    """Look at the module; raises `InputError` before anything is locked."""
+    call = invocation(surroundings, dict(options))
+    module = inspect_module(surroundings.cwd / str(options["directory"]))
+    env, dropped = for_laptop(surroundings.environ)
+    workspace = workspace_name(workspace_of(module.directory, env))
+    named = options.get("stack")
+    stack = stack_name(
+        str(named or module.directory.name),
+        hint="" if named else "The name comes from the module's folder. Give another with --stack NAME.",
+    )
+    wiring = Wiring(replace(call.settings, workspace=workspace))
+    return Target(call, wiring, module, env, wiring.keys(stack, workspace), dropped)
+
+
+def check_restore(target: Target, options: Mapping[str, Any]) -> None:
+    """What is to be restored is in the store, or in a file."""
+    if options.get("sequence") and options.get("backup"):
+        raise InputError("--version and --from name two states; give one of them")
+    backend = target.module.backend
+    if backend is not None and not options.get("backup"):
+        raise InputError(
+            f"{backend.where} declares the backend {backend.kind}, so the versions of the state are not in the store",
+            hint="Restore a copy of it with --from FILE.",
+        )
+
+
+def check_can_ask(operation: Operation, call: Invocation, keys: Keys) -> None:
+    """An operation that asks needs somebody who answers."""
+    if operation in _ASKING and not call.yes and not call.surroundings.can_ask:
+        raise InputError(
+            f"nobody can be asked here whether to {operation.value} {keys.stack} ({keys.region}); nothing was changed",
+            hint="Say it with --yes.",
+        )
