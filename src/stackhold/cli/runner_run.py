@@ -145,7 +145,7 @@ class _Job:
         runtime = find_runtime(options["command"], env.get("PATH", ""), find_embedded, cwd=cwd)
         self.command = runtime.command
         runner = Runner(
-            Workshop(runtime.command, root, env, streams, self.host), self._script(workdir), self._plan_key()
+            Workshop(runtime.command, root, env, streams, self.host, module=root), self._script(workdir), self._plan_key()
         )
         report = runner.run()
         shutil.rmtree(streams, ignore_errors=True)

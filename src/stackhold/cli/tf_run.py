@@ -173,10 +173,16 @@ class _Preparing:
 
         module = self.target.module
         if module.backend is not None:
-            yield Place(module.directory, self.target.env)
+            yield Place(module.directory, self.target.env, module.directory)
             return
         versions = self.target.wiring.state_versions(self.target.keys)
         with own_backend(
-            module, self.target.env, versions, record, run, adopts_local_state=self.adopts_local_state
+            module,
+            self.target.env,
+            versions,
+            record,
+            run,
+            scratch=self.target.wiring.run_folder(self.target.keys, run.identity.run_id),
+            adopts_local_state=self.adopts_local_state,
         ) as place:
             yield place

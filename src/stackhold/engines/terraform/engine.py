@@ -62,8 +62,12 @@ class Place:
 
     directory: Path
     env: Mapping[str, str]
+    module: Path
+    """The module itself, which is elsewhere when `directory` is an overlay of it."""
     forget_lock: Callable[[], None] = lambda: None
     """Frees the state lock of a runtime that has died, where that is ours to do."""
+    refusals: Callable[[], Sequence[str]] = tuple
+    """Why our own backend has refused what the runtime asked for: the runtime itself only says a number."""
 
 
 class Prepare(Protocol):
@@ -155,10 +159,14 @@ class TerraformWork:
         (engine.workdir / EMPTY_CONFIG).touch(mode=0o600)
         with engine.prepare(run, self.record) as place:
             host = _Host(run, engine, place)
-            workshop = Workshop(engine.command, place.directory, place.env, streams, host, died=place.forget_lock)
+            workshop = Workshop(
+                engine.command, place.directory, place.env, streams, host, module=place.module, died=place.forget_lock
+            )
             host.workshop = workshop
             runner = Runner(workshop, engine.script, self._plan_key(run), left=evidence)
             report = runner.run()
+            for refusal in dict.fromkeys(place.refusals()):
+                report = report.with_note(f"the store's backend refused: {refusal}")
         for note in report.notes:
             run.tell(Event(EventKind.WARNING, run.clock.now(), None, note))
         engine.report = report

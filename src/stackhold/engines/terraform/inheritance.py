@@ -49,14 +49,14 @@ class Inheritance:
 
         Raises `CloudError` when it cannot be pushed: to plan without it would make everything in it again.
         """
-        for file in salvage.find_errored(self.workshop.directory, self.workshop.streams.parent):
+        for file in self._errored():
             self._take_up(file)
         if not is_again and self.left:
             self._name_unrecorded()
 
     def keep_emergency(self, state: bytes) -> None:
         """Keep a state that the runtime could write nowhere but into its stream."""
-        kept = salvage.keep_emergency(state, self.workshop.directory, self.workshop.streams.parent)
+        kept = salvage.keep_emergency(state, self.workshop.module, self.workshop.streams.parent)
         self.notes.append(
             f"the state could be written nowhere and was kept in {kept}; it is pushed before the next plan"
         )
@@ -70,6 +70,24 @@ class Inheritance:
         copy.touch(mode=0o600)
         copy.write_bytes(renumbered(data, serial=max(serials) + 1))
         return replace(step, args=(*step.args[:-1], str(copy)))
+
+    def rescue(self) -> None:
+        """Bring a state that could not be written out of an overlay, which goes when the run ends."""
+        workshop = self.workshop
+        if workshop.directory == workshop.module:
+            return
+        file = salvage.errored_in(workshop.directory)
+        state = salvage.read_errored(file) if file is not None else None
+        if file is not None and state is not None:
+            self.keep_emergency(state)
+            file.unlink()
+
+    def _errored(self) -> Sequence[Path]:
+        """Every file with a state of this module that could not be written: in the module, or in an overlay of it."""
+        workshop = self.workshop
+        overlays = {workshop.directory, *(Path(each.note.directory) for each in self.left)} - {workshop.module}
+        found = [*salvage.find_errored(workshop.module, workshop.streams.parent)]
+        return [*found, *(file for each in sorted(overlays) if (file := salvage.errored_in(each)) is not None)]
 
     def take_first_locked(self, step: Step) -> StepEnd:
         """Take a step that waits for the state lock, without waiting for one that a dead run of ours has left."""

@@ -37,17 +37,27 @@ def own_backend(
     record: StateRecord | None,
     run: Run,
     *,
+    scratch: Path,
     adopts_local_state: bool = False,
 ) -> Iterator[Place]:
-    """A place where the module's state is in the store, for as long as this is entered."""
+    """A place where the module's state is in the store, for as long as this is entered.
+
+    `scratch` is where an overlay of a module goes that cannot be written.
+    """
     _check_workspace(module.directory, env)
     keeper = StateKeeper(versions, record, run)
     _take_in_local_state(module.directory, keeper, adopts_local_state=adopts_local_state)
     with (
         BackendServer(keeper, run.clock) as server,
-        backend_override(module.directory, run.identity.run_id) as directory,
+        backend_override(module.directory, run.identity.run_id, scratch=scratch) as directory,
     ):
-        yield Place(directory, server.over(env), forget_lock=server.forget_lock)
+        yield Place(
+            directory,
+            server.over(env),
+            module.directory,
+            forget_lock=server.forget_lock,
+            refusals=lambda: server.refusals,
+        )
 
 
 def _check_workspace(directory: Path, env: Mapping[str, str]) -> None:

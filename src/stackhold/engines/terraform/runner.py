@@ -192,9 +192,15 @@ class Runner:
         """A state that could not be written is taken up at once where that is possible, else by the next run."""
         if end.summary is not None and end.summary.emergency_state is not None:
             self._inheritance.keep_emergency(end.summary.emergency_state)
-        if end.is_good or self.workshop.host.stopping() is not None:
+        if end.is_good:
             return
-        self._inheritance.take_up_state(is_again=True)
+        try:
+            if self.workshop.host.stopping() is None:
+                self._inheritance.take_up_state(is_again=True)
+        except StackholdError as error:
+            self.report = self.report.with_note(error.message)
+        finally:
+            self._inheritance.rescue()
 
     def _ended(self, end: StepEnd) -> Ended:
         step, child = end.step.name, end.child

@@ -93,6 +93,8 @@ class Workshop:
     streams: Path
     """A folder of ours, 0700: one file per stream and step."""
     host: Host
+    module: Path
+    """The module itself, which is elsewhere when `directory` is an overlay of it."""
     died: Callable[[], None] = lambda: None
     """Called when the runtime has died of a signal, with everything that it had started."""
     _taken: int = field(default=0)
