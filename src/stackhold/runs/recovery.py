@@ -129,7 +129,7 @@ class Recovering:
         if is_news or recovery.taken_on or recovery.gone:
             log.warn(message)
         for advice in recovery.advice:
-            log.warn(f"an earlier run left something that cannot be looked for: {advice}")
+            log.warn(f"what an earlier run had in flight could not be looked at: {advice}")
 
 
 def _listed(what: str, names: Sequence[str]) -> str:

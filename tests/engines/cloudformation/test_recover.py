@@ -521,9 +521,22 @@ def test_what_nothing_tells_from_others_is_named_with_the_command_that_looks_for
     assert len(found.unknown) == 1
     assert found.absent == ()
     assert found.advice == (
-        f"A ({THING}): nothing tells a lost {THING} from others; look for it with: aws cloudcontrol get-resource "
-        f"--type-name {THING} --identifier a --region eu-west-1",
+        f"A ({THING}) may exist without being recorded: nothing tells a lost {THING} from others; look with: "
+        f"aws cloudcontrol get-resource --type-name {THING} --identifier a --region eu-west-1",
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [(IntentKind.UPDATE, "may have been changed, or not: "), (IntentKind.DELETE, "may be gone, or not: ")],
+)
+def test_what_cannot_be_looked_at_is_named_as_what_was_in_flight(kind: IntentKind, said: str) -> None:
+    cloud = FakeCloud()
+    holding(cloud, a={"Value": 1})
+    cloud.refuse("GetThing", "a", code="AccessDenied", times=9)
+    found, _ = recover(cloud, of(kind, "a", "Value"), record=recorded("a", Value=1))
+    assert len(found.unknown) == 1
+    assert found.advice[0].startswith(f"A ({THING}) {said}")
 
 
 def test_a_look_that_is_refused_says_so_and_the_others_go_on() -> None:

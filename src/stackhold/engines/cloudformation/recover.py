@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from stackhold.ports.engine import Looking, Recovery
 
 _AT_ONCE: Final = 16
+_MAY_BE: Final = {
+    IntentKind.CREATE: "{} may exist without being recorded",
+    IntentKind.UPDATE: "{} may have been changed, or not",
+    IntentKind.DELETE: "{} may be gone, or not",
+}
+"""What is not known of a resource that could not be looked at, by what was in flight."""
 _ORDER: Final = (IntentKind.CREATE, IntentKind.DELETE, IntentKind.UPDATE)
 """What was made first: a resource made anew under the old one's name must not be taken for the old one."""
 _MOST_TWINS: Final = 8
@@ -250,7 +256,7 @@ class _Search:
             run_id=intent.run_id,
         )
         why = str(error) if isinstance(error, StackholdError) else f"{type(error).__name__}: {error}"
-        return f"{intent.logical_id} ({intent.type}): {why}; look for it with: {command}"
+        return f"{_MAY_BE[intent.kind].format(f'{intent.logical_id} ({intent.type})')}: {why}; look with: {command}"
 
 
 def _is_its_own(recorded: ResourceRecord, intent: Intent) -> bool:
