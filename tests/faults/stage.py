@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 BUCKET = "stackhold-state"
 COMMAND_SECONDS = 120.0
+_SHOWN = 14
+"""Lines of what a command said: why it ended stands first, what became of its resources last."""
 _FOLDER = f"stackhold/{STACK}/us-east-1"
 
 
@@ -43,7 +45,8 @@ class Ended:
 
     def told(self) -> str:
         """Its end in a few lines."""
-        text = "\n".join(line for line in (self.err.strip() or self.out.strip()).splitlines()[-12:])
+        lines = (self.err.strip() or self.out.strip()).splitlines()
+        text = "\n".join(lines if len(lines) <= _SHOWN else (*lines[:2], "…", *lines[2 - _SHOWN :]))
         return f"`stackhold {' '.join(self.args)}` exited {self.code}:\n{text}"
 
 

@@ -6,6 +6,7 @@ only the imports are not repeated. Asked by lines of JSON on standard input, ans
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -40,8 +41,9 @@ class Command:
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a real signal, if it has not ended."""
-        if not self.ended.is_set():
-            os.kill(self.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # it ends at this very moment
+            if not self.ended.is_set():
+                os.kill(self.pid, number)
 
     def wait(self, seconds: float) -> int:
         """Wait for its end; raises `TimeoutError`, with the command killed, when that takes too long."""
