@@ -170,7 +170,7 @@ class TerraformWork:
         for note in report.notes:
             run.tell(Event(EventKind.WARNING, run.clock.now(), None, note))
         engine.report = report
-        is_open = report.was_killed or bool(evidence and not runner.has_cleared_up)
+        is_open = report.was_killed or runner.must_keep_streams or bool(evidence and not runner.has_cleared_up)
         run.mark(RUN, IntentState.UNKNOWN if is_open else IntentState.DONE)
         if not is_open:
             self._tidy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from stackhold.engines.terraform.leftovers import StepNote
 
 STREAMS: Final = "streams"
+DUMP: Final = b'"Emergency state dump"'
 _CHANGING: Final = ("apply", "destroy", "refresh")
 
 
@@ -24,17 +26,30 @@ def evidence_of(note: StepNote) -> Evidence:
     folder = Path(note.workdir) / STREAMS
     touched: list[Touched] = []
     first_past_lock = None
+    dump: bytes | None = None
     for name, summary in _summaries(folder):
         if name in _CHANGING:
             touched.extend(summary.touched)
+            dump = summary.emergency_state or dump
         if name == note.step:
             first_past_lock = summary.first_past_lock
     return Evidence(
         note,
         first_past_lock=first_past_lock,
         touched=tuple(touched),
+        emergency_state=dump,
         is_running=any(is_process_alive(file) for file in sorted(folder.glob("*.pid"))),
     )
+
+
+def redact_dumps(folder: Path) -> None:
+    """Take states out of the streams in a folder, once they are kept where they belong."""
+    for file in sorted(folder.glob("*.out")):
+        with contextlib.suppress(OSError):
+            lines = file.read_bytes().splitlines(keepends=True)
+            kept = [line for line in lines if DUMP not in line]
+            if len(kept) < len(lines):
+                file.write_bytes(b"".join(kept))
 
 
 def _summaries(folder: Path) -> Iterator[tuple[str, StreamSummary]]:

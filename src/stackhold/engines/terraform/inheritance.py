@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackhold.engines.terraform import salvage
+from stackhold.engines.terraform.evidence import STREAMS, redact_dumps
 from stackhold.engines.terraform.leftovers import proves, why_not
 from stackhold.engines.terraform.lock_words import held_by
 from stackhold.engines.terraform.places import backend_digest
@@ -42,6 +43,8 @@ class Inheritance:
     unrecorded: list[Unrecorded] = field(default_factory=list)
     is_settled: bool = False
     """Whether nothing of it is open any more."""
+    must_keep_streams: bool = False
+    """Whether a stream holds what is nowhere else."""
     _has_looked: bool = False
 
     def take_up_state(self, *, is_again: bool = False) -> None:
@@ -55,8 +58,16 @@ class Inheritance:
             self._name_unrecorded()
 
     def keep_emergency(self, state: bytes) -> None:
-        """Keep a state that the runtime could write nowhere but into its stream."""
-        kept = salvage.keep_emergency(state, self.workshop.module, self.workshop.streams.parent)
+        """Keep a state that the runtime could write only into its stream; there it stays if nothing else will."""
+        try:
+            kept = salvage.keep_emergency(state, self.workshop.module, self.workshop.streams.parent)
+        except (OSError, InputError) as error:
+            self.must_keep_streams = True
+            self.notes.append(
+                f"the state could be written nowhere ({error}); it is in the stream, in {self.workshop.streams}, from "
+                "which the next run takes it"
+            )
+            return
         self.notes.append(
             f"the state could be written nowhere and was kept in {kept}; it is pushed before the next plan"
         )
@@ -82,9 +93,29 @@ class Inheritance:
             self.keep_emergency(state)
             file.unlink()
 
+    def _keep_dead_ones(self, evidence: Evidence, state: bytes) -> None:
+        """Raises `CloudError` when it can be kept nowhere: a plan without it would make what it holds again."""
+        streams = Path(evidence.note.workdir) / STREAMS
+        try:
+            salvage.keep_emergency(state, self.workshop.module, self.workshop.streams.parent)
+        except OSError as error:
+            raise CloudError(
+                f"the state that the run {evidence.note.run_id} could write nowhere is in its stream ({streams}), and "
+                f"it cannot be written to a file: {error.strerror}",
+                hint="Nothing was planned, since a plan without it would make what it holds again. Make room, and run "
+                "the same again.",
+            ) from error
+        redact_dumps(streams)
+
     def _errored(self) -> Sequence[Path]:
-        """Every file with a state of this module that could not be written: in the module, or in an overlay of it."""
+        """Every file with a state of this module that could not be written: in the module, or in an overlay of it.
+
+        A state that is only in the stream of a dead run becomes such a file first.
+        """
         workshop = self.workshop
+        for each in self.left:
+            if each.emergency_state is not None:
+                self._keep_dead_ones(each, each.emergency_state)
         overlays = {workshop.directory, *(Path(each.note.directory) for each in self.left)} - {workshop.module}
         found = [*salvage.find_errored(workshop.module, workshop.streams.parent)]
         return [*found, *(file for each in sorted(overlays) if (file := salvage.errored_in(each)) is not None)]

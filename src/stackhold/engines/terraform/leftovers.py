@@ -67,6 +67,8 @@ class Evidence:
     """When its stream first showed that it held the lock; None when it never did, or when the stream is not here."""
     touched: tuple[Touched, ...] = ()
     """What its streams say of the resources that it changed."""
+    emergency_state: bytes | None = None
+    """A whole state that its runtime could write nowhere but into its stream."""
     is_running: bool = False
     """Whether a process of that run is alive on this host."""
 

@@ -76,6 +76,11 @@ class Runner:
         )
 
     @property
+    def must_keep_streams(self) -> bool:
+        """Whether a stream holds what is nowhere else."""
+        return self._inheritance.must_keep_streams
+
+    @property
     def has_cleared_up(self) -> bool:
         """Whether nothing of what earlier runs left is open any more."""
         return self._inheritance.is_settled
