@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LIMIT_SECONDS: Final = 2.0
 _MOST_KEPT: Final = 1_000
+_LONGEST_KEPT: Final = 8_000
+"""Long inputs are tried, and not mutated further: what is slow to read would be nearly all that is tried."""
 _FURTHER: Final = 0.7
 """How often what was kept is mutated, and not an input to begin with."""
 _TAKEN_KEPT: Final = 0.05
@@ -73,7 +75,7 @@ class Fuzzing:
                 answer = self._try(data, folder)
                 if answer not in known or (not answer and chance.random() < _TAKEN_KEPT):
                     known.add(answer)
-                    if len(kept) < _MOST_KEPT:
+                    if len(kept) < _MOST_KEPT and len(data) < _LONGEST_KEPT:
                         kept.append(data)
 
     def _try(self, data: bytes, folder: Path) -> str:
