@@ -220,6 +220,11 @@ class ProbeServer:
             for thing in [one for one in self._held.things.values() if one.name == name]:
                 del self._held.things[thing.id]
 
+    def remove_id(self, identity: str) -> None:
+        """Remove one thing behind the state's back."""
+        with self._changed:
+            self._held.things.pop(identity, None)
+
     def wait_until(self, condition: Callable[[ProbeServer], bool], *, seconds: float = 60.0) -> None:
         """Wait until the condition holds; it is asked anew at each request and change. Raises `TimeoutError`."""
         end = time.monotonic() + seconds

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stackhold.engines.terraform.leftovers import Evidence, StepNote, note_from, proves, why_not
+from stackhold.engines.terraform.leftovers import Evidence, StepNote, beginning, note_from, proves, why_not
 from stackhold.engines.terraform.lock_info import LockInfo
 from stackhold.model.instant import Instant
 
@@ -21,6 +21,7 @@ NOTE = StepNote(
     directory="/work/net",
     workdir="/cache/net/run",
 )
+BEGINNING = beginning(NOTE.run_id, holder=NOTE.holder, workdir=NOTE.workdir)
 EVIDENCE = Evidence(NOTE, first_past_lock=Instant(2_000))
 LOCK = LockInfo("l-1", path="bucket/key", operation="OperationTypeApply", who="maria@ci-7", created=Instant(1_500))
 
@@ -36,6 +37,7 @@ def test_a_lock_made_while_the_dead_run_took_its_lock_is_its_own() -> None:
         (replace(EVIDENCE, first_past_lock=None), LOCK, "b1", "nothing shows"),
         (EVIDENCE, LOCK, "b2", "another backend"),
         (replace(EVIDENCE, note=replace(NOTE, backend="")), LOCK, "", "another backend"),
+        (replace(EVIDENCE, note=BEGINNING), LOCK, "b1", "had not come to take the lock"),
         (EVIDENCE, replace(LOCK, who="li@laptop"), "b1", "the lock is of li@laptop"),
         (EVIDENCE, replace(LOCK, who=""), "b1", "somebody unnamed"),
         (EVIDENCE, replace(LOCK, created=None), "b1", "not made while"),
@@ -58,6 +60,7 @@ def test_only_the_time_in_between_proves_it(created: int) -> None:
 
 def test_a_note_is_read_back_as_it_was_written() -> None:
     assert note_from(NOTE.document()) == NOTE
+    assert note_from(BEGINNING.document()) == BEGINNING
 
 
 @pytest.mark.parametrize("field", ["runId", "step", "startedAt", "holder", "backend", "directory", "workdir"])

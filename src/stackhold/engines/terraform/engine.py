@@ -7,19 +7,20 @@ comes after a killed one finds that, and the streams, and takes up what is left.
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from stackhold.engines.terraform.evidence import STREAMS, evidence_of
-from stackhold.engines.terraform.leftovers import StepNote, note_from
+from stackhold.engines.terraform.leftovers import StepNote, beginning, note_from
 from stackhold.engines.terraform.places import backend_digest
 from stackhold.engines.terraform.process import kill_marked
 from stackhold.engines.terraform.runner import Runner
 from stackhold.engines.terraform.state_keeper import find_unrecorded
 from stackhold.engines.terraform.steps import Operation
 from stackhold.engines.terraform.taking import Workshop
-from stackhold.errors import CloudError
+from stackhold.errors import CloudError, StoodDown, StoreError
 from stackhold.model.events import Event, EventKind
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.ids import LogicalId, TypeName
@@ -110,8 +111,9 @@ class TerraformEngine:
         """Remember what runs before had noted; it is taken up once the module is ready."""
         self.left = tuple(_notes(left))
         change = None
-        if self.versions is not None and self.left:
-            since = Instant(min(note.started_at for note in self.left) - _SKEW_MS)
+        writers = [note.started_at for note in self.left if not note.is_beginning]
+        if self.versions is not None and writers:
+            since = Instant(min(writers) - _SKEW_MS)
             change = find_unrecorded(self.versions, record, since=since)
         taken_on = (f"version {change.resource.physical_id} of the state",) if change is not None else ()
         return Recovery(
@@ -141,9 +143,15 @@ class TerraformWork:
                 RUN_TYPE,
                 IntentKind.UPDATE,
                 self.identity.run_id,
-                extra=_extra(None, self.engine.left),
+                extra=_extra(self._beginning, self.engine.left),
             ),
         )
+
+    @property
+    def _beginning(self) -> StepNote:
+        """Before any step that takes the lock: where the run's folder is, and what of it may be at work."""
+        engine = self.engine
+        return beginning(self.identity.run_id, holder=engine.holder, workdir=str(engine.workdir))
 
     @property
     def steps(self) -> Sequence[JsonMap]:
@@ -170,11 +178,23 @@ class TerraformWork:
         for note in report.notes:
             run.tell(Event(EventKind.WARNING, run.clock.now(), None, note))
         engine.report = report
-        is_open = report.was_killed or runner.must_keep_streams or bool(evidence and not runner.has_cleared_up)
-        run.mark(RUN, IntentState.UNKNOWN if is_open else IntentState.DONE)
-        if not is_open:
-            self._tidy()
+        is_left_open = bool(evidence and not runner.has_cleared_up)
+        self._settle(run, is_own_open=report.was_killed or runner.must_keep_streams, is_left_open=is_left_open)
         return _result(engine.script.operation, report)
+
+    def _settle(self, run: Run, *, is_own_open: bool, is_left_open: bool) -> None:
+        """Keep the notes and streams of what is open yet, be it this run's own or what earlier ones left; no others."""
+        engine = self.engine
+        run.mark(RUN, IntentState.UNKNOWN if is_own_open or is_left_open else IntentState.DONE)
+        if is_own_open:
+            return
+        if is_left_open:
+            with suppress(StoodDown, StoreError):
+                run.note(RUN, _extra(None, engine.left))
+        else:
+            for note in engine.left:
+                _remove(Path(note.workdir), beside=engine.workdir)
+        _remove(engine.workdir, beside=engine.workdir)
 
     def _evidence(self, note: StepNote, run: Run) -> Evidence:
         """What a dead run left, once everything that it had started here has ended: until then it may still write.
@@ -200,11 +220,6 @@ class TerraformWork:
         lineage = run.clock.nonce()
         run.save([SetStack(lineage=lineage)])
         return lineage.encode()
-
-    def _tidy(self) -> None:
-        for note in self.engine.left:
-            _remove(Path(note.workdir), beside=self.engine.workdir)
-        _remove(self.engine.workdir, beside=self.engine.workdir)
 
 
 @dataclass(slots=True)
@@ -266,6 +281,8 @@ def _remove(folder: Path, *, beside: Path) -> None:
     """Remove a run's folder, if it is where ours are."""
     if folder.parent == beside.parent:
         shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            folder.parent.rmdir()  # unless it holds another run's, or a state that nobody could write
 
 
 def _result(operation: Operation, report: RunnerReport) -> WorkResult:

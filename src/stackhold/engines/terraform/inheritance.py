@@ -116,7 +116,8 @@ class Inheritance:
         for each in self.left:
             if each.emergency_state is not None:
                 self._keep_dead_ones(each, each.emergency_state)
-        overlays = {workshop.directory, *(Path(each.note.directory) for each in self.left)} - {workshop.module}
+        former = {Path(each.note.directory) for each in self.left if each.note.directory}
+        overlays = {workshop.directory, *former} - {workshop.module}
         found = [*salvage.find_errored(workshop.module, workshop.streams.parent)]
         return [*found, *(file for each in sorted(overlays) if (file := salvage.errored_in(each)) is not None)]
 

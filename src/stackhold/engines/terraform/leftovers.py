@@ -35,6 +35,11 @@ class StepNote:
     workdir: str
     """Where the streams of the run are, on that host."""
 
+    @property
+    def is_beginning(self) -> bool:
+        """Whether the run had not come to take the state lock."""
+        return not self.step
+
     def document(self) -> JsonMap:
         """As it is stored."""
         return {
@@ -46,6 +51,11 @@ class StepNote:
             "directory": self.directory,
             "workdir": self.workdir,
         }
+
+
+def beginning(run_id: str, *, holder: str, workdir: str) -> StepNote:
+    """What a run writes down before its first step of any kind."""
+    return StepNote(run_id, step="", started_at=Instant(0), holder=holder, backend="", directory="", workdir=workdir)
 
 
 def note_from(document: JsonMap) -> StepNote | None:
@@ -88,6 +98,8 @@ def why_not(evidence: Evidence, lock: LockInfo, *, backend: str) -> str:
     note = evidence.note
     if evidence.is_running:
         return "a process of that run is still at work on this host"
+    if note.is_beginning:
+        return "that run had not come to take the lock"
     if not note.backend or note.backend != backend:
         return "that run worked on another backend"
     if lock.who != note.holder:
