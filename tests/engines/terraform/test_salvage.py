@@ -145,6 +145,10 @@ def test_what_is_no_state_is_not_kept(module: Path, kept: Path) -> None:
         (state(3), state(4), Standing.OLDER),
         (state(3), state(2, lineage=OTHER), Standing.OTHER),
         (encrypted(3), encrypted(2), Standing.NEWER),
+        (state(0, "a", lineage=""), state(0, lineage=""), Standing.NEWER),
+        (state(3, "a"), state(0, lineage=""), Standing.NEWER),
+        (state(0, "a", lineage=""), state(1, "a"), Standing.SAME),
+        (state(0, "a", lineage=""), state(1, "b"), Standing.OTHER),
     ],
 )
 def test_a_left_state_is_compared_by_line_and_serial(left: bytes, current: bytes | None, is_: Standing) -> None:

@@ -27,6 +27,7 @@ __all__ = ["Standing", "errored_in", "find_errored", "keep_emergency", "read_err
 
 ERRORED: Final = "errored.tfstate"
 LARGEST: Final = 256 * 1024 * 1024
+_CHOSEN: Final = ("lineage", "serial", "terraform_version")
 
 
 class Standing(StrEnum):
@@ -43,18 +44,30 @@ class Standing(StrEnum):
 
 
 def standing(left: bytes, current: bytes | None) -> Standing:
-    """Compare by lineage and serial; raises `InputError` for a state that is not taken."""
+    """Compare by lineage and serial; raises `InputError` for a state that is not taken.
+
+    The runtime chooses a lineage when a state is written for the first time. So one that could not be written then
+    has none, and what it says that a backend holds which holds nothing has none either.
+    """
     lineage, serial = serial_of(left, what=f"the state in {ERRORED}")
     if current is None:
         return Standing.NEWER
     if left == current:
         return Standing.SAME
     now_lineage, now_serial = serial_of(current, what="the state in the backend")
+    if not now_lineage and not now_serial:
+        return Standing.NEWER
     if lineage != now_lineage:
-        return Standing.OTHER
+        return Standing.SAME if not lineage and _content(left) == _content(current) else Standing.OTHER
     if serial == now_serial:
         return Standing.SAME if msgspec.json.decode(left) == msgspec.json.decode(current) else Standing.OTHER
     return Standing.NEWER if serial > now_serial else Standing.OLDER
+
+
+def _content(state: bytes) -> dict[str, object]:
+    """All but what is chosen anew when it is written."""
+    document = msgspec.json.decode(state, type=dict[str, object])
+    return {name: value for name, value in document.items() if name not in _CHOSEN}
 
 
 def find_errored(directory: Path, *kept: Path) -> Sequence[Path]:
