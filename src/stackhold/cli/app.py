@@ -38,6 +38,9 @@ VERBS = {
 }
 """Each verb with its line in `--help`; its module is `cli/<verb>.py`, the command in it has the verb's name."""
 
+_USAGE_OF_JOBS = 2
+"""`runner run` alone has its own exit codes: 0, 1 and 2."""
+
 
 class _Verbs(click.Group):
     """A group that knows its commands' names and lines without importing them."""
@@ -88,10 +91,15 @@ def run(arguments: Sequence[str], surroundings: Surroundings) -> int:
     except BrokenPipeError:
         return ExitCode.FAILED
     except Exception as error:
-        return _explain(error, surroundings, as_json=as_json)
+        return _explain(error, surroundings, as_json=as_json, usage=_usage_code(arguments))
     except KeyboardInterrupt:
         return _interrupted(surroundings)
     return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _usage_code(arguments: Sequence[str]) -> int:
+    """The exit code of a command line that cannot be understood."""
+    return _USAGE_OF_JOBS if list(arguments[:2]) == ["runner", "run"] else ExitCode.USAGE
 
 
 def _check_text(arguments: Sequence[str]) -> None:
@@ -101,7 +109,7 @@ def _check_text(arguments: Sequence[str]) -> None:
             raise click.UsageError(f"argument {number} is not UTF-8 text: {argument!a}")
 
 
-def _explain(error: Exception, surroundings: Surroundings, *, as_json: bool) -> int:
+def _explain(error: Exception, surroundings: Surroundings, *, as_json: bool, usage: int) -> int:
     """Show an error; its exit code."""
     from stackhold.cli import render_errors
 
@@ -109,13 +117,14 @@ def _explain(error: Exception, surroundings: Surroundings, *, as_json: bool) -> 
         return _interrupted(surroundings)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         surroundings.stderr.write(error.format_message() + "\n")
-        return ExitCode.USAGE
+        return usage
+    code: int = ExitCode.FAILED
     if isinstance(error, click.ClickException):
-        shown, code = render_errors.of_usage(error), ExitCode.USAGE
+        shown, code = render_errors.of_usage(error), usage
     elif isinstance(error, StackholdError):
-        shown, code = render_errors.of_error(error), ExitCode.FAILED
+        shown = render_errors.of_error(error)
     else:
-        shown, code = render_errors.of_unexpected(error, with_traceback=surroundings.is_debug), ExitCode.FAILED
+        shown = render_errors.of_unexpected(error, with_traceback=surroundings.is_debug)
     with contextlib.suppress(OSError):
         surroundings.stdout.flush()
     with contextlib.suppress(OSError):

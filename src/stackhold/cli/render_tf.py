@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stackhold.cli.printable import lines_text
 from stackhold.engines.terraform import result
 from stackhold.engines.terraform.steps import Operation
+from stackhold.engines.terraform.stream_summary import LOCK_SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from stackhold.model.values import JsonMap
 
 _MOST_SHOWN = 200
+_NOTHING = {
+    Operation.PLAN: "No changes: the infrastructure is what the module says.",
+    Operation.APPLY: "No changes: the infrastructure is what the module says.",
+    Operation.DESTROY: "Nothing to destroy: the state has no resources.",
+}
+_LONGEST_VALUE = 2000
 _MARKS = {
     "create": "+",
     "update": "~",
@@ -42,11 +49,16 @@ def end_text(report: RunnerReport, operation: Operation) -> str:
 
 
 def trouble_text(report: RunnerReport) -> str:
-    """The diagnostics of a failed step as the runtime gives them, and what may exist unrecorded."""
+    """The errors and warnings of all steps as the runtime gives them, each once.
+
+    But for its words on a held lock, which advise to do without locks: who holds it is said by the failure.
+    """
     lines: list[str] = []
-    for each in report.diagnostics:
-        lines += _diagnostic(each)
-    return lines_text(lines)
+    is_locked = report.failure is not None and report.failure.lock is not None
+    for each in dict.fromkeys(report.diagnostics):
+        if not (is_locked and each.summary == LOCK_SUMMARY):
+            lines += _diagnostic(each)
+    return lines_text(lines).rstrip("\n")
 
 
 def result_document(report: RunnerReport, operation: Operation, command: Sequence[str]) -> JsonMap:
@@ -75,15 +87,25 @@ def result_of(
 
 
 def _end_lines(report: RunnerReport, operation: Operation) -> Iterator[str]:
-    if report.failure is None and operation in (Operation.PLAN, Operation.APPLY) and report.plan is None:
-        yield "No changes: the infrastructure is what the module says."
+    if report.failure is None and report.plan is None and operation in _NOTHING:
+        yield _NOTHING[operation]
     if operation is Operation.PLAN and report.plan is not None:
         yield from plan_text(report.plan).splitlines()
+    if operation is Operation.FORCE_UNLOCK and report.failure is None:
+        yield "The state lock is gone." if report.steps[-1].exit == 0 else "The state was not locked any more."
     if report.drift is not None:
         yield from _drift_lines(report.drift)
     if report.unrecorded:
         yield "An earlier run was killed before the state knew of these:"
         yield from (f"  {each.sentence(_product(report))}" for each in report.unrecorded)
+    if operation is Operation.APPLY and report.outputs and report.failure is None:
+        yield from ("Outputs", *(f"  {name} = {_value(value)}" for name, value in report.outputs))
+
+
+def _value(value: str | None) -> str:
+    if value is None:
+        return "(sensitive)"
+    return value if len(value) <= _LONGEST_VALUE else value[:_LONGEST_VALUE] + "…"
 
 
 def _product(report: RunnerReport) -> str:
@@ -96,6 +118,9 @@ def _drift_lines(drift: DriftSummary) -> Iterator[str]:
         return
     yield "Drift:"
     yield from _changes(drift.resources)
+    more = drift.create + drift.update + drift.replace + drift.delete - len(drift.resources)
+    if more > 0:
+        yield f"  … and {more} more"
 
 
 def _changes(changes: Sequence[PlannedChange]) -> list[str]:

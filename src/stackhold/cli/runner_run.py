@@ -7,6 +7,8 @@ import gzip
 import io
 import os
 import shutil
+import traceback
+import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +24,7 @@ from stackhold.engines.terraform.module import inspect_module
 from stackhold.engines.terraform.report import Failure, RunnerReport
 from stackhold.engines.terraform.runner import Runner
 from stackhold.engines.terraform.runtime import find_embedded, find_runtime
+from stackhold.engines.terraform.state_facts import facts_of
 from stackhold.engines.terraform.steps import Approval, Operation, Script
 from stackhold.engines.terraform.taking import Workshop
 from stackhold.errors import InputError, StackholdError
@@ -40,8 +43,8 @@ if TYPE_CHECKING:
     from stackhold.model.instant import BootInstant
     from stackhold.ports.clock import Clock
 
-OK, FAILED, USAGE = 0, 1, 2
-"""The exit codes of this one command."""
+OK, FAILED = 0, 1
+"""The exit codes of this one command; a usage error has 2."""
 _VARIABLES: Final = "terraform.tfvars.json"
 _ROOT: Final = "root"
 _LARGEST_STATE: Final = 64 * 1024 * 1024
@@ -68,10 +71,27 @@ def run_job(surroundings: Surroundings, options: Mapping[str, Any]) -> int:
         host.stops.listen()
         try:
             report = job.run()
-        except StackholdError as error:
-            kind = "image-layout" if isinstance(error, _ImageLayout) else "step"
-            report = RunnerReport(failure=Failure(kind, "", error.message, tail=error.message, hint=error.hint))
+        except Exception as error:
+            report = RunnerReport(failure=_failed(error))
+            if surroundings.is_debug:
+                job.say(traceback.format_exc())
         return job.conclude(report)
+
+
+def _failed(error: Exception) -> Failure:
+    """What went wrong outside of any step. The document is written whatever it was."""
+    match error:
+        case _ImageLayout():
+            return Failure("image-layout", "", error.message, tail=error.message, hint=error.hint)
+        case StackholdError():
+            return Failure("step", "", error.message, tail=error.message, hint=error.hint)
+        case OSError():
+            message = f"{error.filename or 'a file'}: {error.strerror or error}"
+            return Failure("step", "", message, tail=message)
+        case _:
+            message = f"internal error: {type(error).__name__}"
+            hint = "This is a bug. Run again with STACKHOLD_DEBUG=1 to see where, and please report it."
+            return Failure("step", "", f"{message}: {error}", tail=message, hint=hint)
 
 
 class _ImageLayout(InputError):
@@ -131,6 +151,12 @@ class _Job:
     def operation(self) -> Operation:
         return Operation(self.options["operation"])
 
+    @property
+    def _is_judged(self) -> bool:
+        """Whether the plan is looked at before it is applied."""
+        is_guarded = bool(self.options["guard_deletes"] or self.options["expect_plan"])
+        return is_guarded and self.operation is Operation.APPLY
+
     def run(self) -> RunnerReport:
         options, cwd = self.options, self.surroundings.cwd
         workdir = cwd / options["workdir"]
@@ -141,11 +167,13 @@ class _Job:
             self.surroundings.environ, workdir=str(workdir), config_file=str(self._runtime_config(workdir))
         )
         if dropped:
-            self._say(f"left out of the runtime's environment: {', '.join(dropped)}")
+            self.say(f"left out of the runtime's environment: {', '.join(dropped)}")
         runtime = find_runtime(options["command"], env.get("PATH", ""), find_embedded, cwd=cwd)
         self.command = runtime.command
         runner = Runner(
-            Workshop(runtime.command, root, env, streams, self.host, module=root), self._script(workdir), self._plan_key()
+            Workshop(runtime.command, root, env, streams, self.host, module=root),
+            self._script(workdir),
+            self._plan_key(),
         )
         report = runner.run()
         shutil.rmtree(streams, ignore_errors=True)
@@ -157,17 +185,17 @@ class _Job:
         image = result.Image(options["image"], options["providers"])
         document = result_of(report, self.operation, self.command, image=image)
         for note in report.notes:
-            self._say(note)
+            self.say(note)
         for each in report.unrecorded:
-            self._say(each.sentence("terraform"))
+            self.say(each.sentence("terraform"))
         if report.failure is not None:
-            self._say(f"{self.operation.value}: {report.failure.message}")
+            self.say(f"{self.operation.value}: {report.failure.message}")
             if report.failure.hint:
-                self._say(report.failure.hint)
+                self.say(report.failure.hint)
         try:
             _write(self.surroundings.cwd / options["result_file"], result.encode(document))
         except OSError as error:
-            self._say(f"the result cannot be written to {options['result_file']}: {error.strerror}")
+            self.say(f"the result cannot be written to {options['result_file']}: {error.strerror}")
             return FAILED
         return OK if report.failure is None else FAILED
 
@@ -202,13 +230,12 @@ class _Job:
 
     def _script(self, workdir: Path) -> Script:
         options, operation = self.options, self.operation
-        is_judged = options["guard_deletes"] or options["expect_plan"]
         variables = self.surroundings.cwd / options["config"] / _VARIABLES if options["config"] else None
         return Script(
             operation=operation,
             lock_timeout_s=parse_duration(options["lock_timeout"]) // 1000,
             plan_file=str(workdir / "plan"),
-            approval=Approval.PLAN if is_judged and operation is Operation.APPLY else Approval.NONE,
+            approval=Approval.PLAN if self._is_judged else Approval.NONE,
             backend_config=options["backend_config"],
             var_files=(str(variables),) if variables is not None and variables.is_file() else (),
             backup=str(self._backup(workdir)) if operation is Operation.RESTORE else "",
@@ -219,9 +246,10 @@ class _Job:
     def _plan_key(self) -> bytes:
         file = self.options["plan_key_file"]
         if not file:
-            if self.options["guard_deletes"] and self.operation is Operation.APPLY:
+            if self._is_judged:
                 raise InputError(
-                    "a guarded apply needs the key of the plan's hash", hint="Name it with --plan-key-file."
+                    "an apply with --guard-deletes or --expect-plan needs the key of the plan's hash",
+                    hint="Name it with --plan-key-file.",
                 )
             return self.host.clock.nonce().encode()
         try:
@@ -241,15 +269,17 @@ class _Job:
             packed = b"".join((self.surroundings.cwd / chunk).read_bytes() for chunk in chunks)
             with gzip.open(io.BytesIO(packed)) as stream:
                 state = stream.read(_LARGEST_STATE + 1)
-        except (OSError, EOFError, ValueError) as error:
+        except (OSError, EOFError, ValueError, zlib.error) as error:
             raise InputError(f"the backup cannot be unpacked: {error}") from error
         if len(state) > _LARGEST_STATE:
             raise InputError("the backup is larger than 64 MiB")
+        facts_of(state, what="the backup")
         file = workdir / "backup.tfstate"
         _write(file, state)
         return file
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """A line in the pod's log."""
         with contextlib.suppress(OSError, ValueError):
             self.host.stderr.write(text + "\n")
             self.host.stderr.flush()

@@ -11,8 +11,16 @@ from stackhold.cli import render_tf
 from stackhold.cli.confirm import ask
 from stackhold.cli.force_unlock import unlock_stack
 from stackhold.cli.running import TERRAFORM_WAIT_MS, Running, finish, run_guarded
+from stackhold.cli.tf_end import told
 from stackhold.cli.tf_restore import restore_in_store
-from stackhold.cli.tf_target import check_can_ask, check_restore, find_target
+from stackhold.cli.tf_target import (
+    check_can_ask,
+    check_own_state,
+    check_restore,
+    check_unlock,
+    find_target,
+    warnings_of,
+)
 from stackhold.cli.wiring import owner
 from stackhold.engines.terraform.approval import APPROVED, Decision, PlanPolicy, judge_plan
 from stackhold.engines.terraform.engine import EMPTY_CONFIG, Place, TerraformEngine
@@ -37,12 +45,15 @@ if TYPE_CHECKING:
 def run_tf(operation: Operation, surroundings: Surroundings, options: Mapping[str, Any]) -> int:
     """Do it; the exit code."""
     target = find_target(surroundings, options)
-    if operation is Operation.FORCE_UNLOCK and not options.get("lock_id"):
-        return unlock_stack(target.call, target.wiring, target.keys)
+    if operation is Operation.FORCE_UNLOCK:
+        if not options.get("lock_id"):
+            return unlock_stack(target.call, target.wiring, target.keys)
+        check_unlock(target)
     if operation is Operation.RESTORE:
         check_restore(target, options)
         if target.module.backend is None:
             return restore_in_store(target, options)
+    check_own_state(target, options)
     check_can_ask(operation, target.call, target.keys)
     return _run(operation, target, options)
 
@@ -56,8 +67,8 @@ def _run(operation: Operation, target: Target, options: Mapping[str, Any]) -> in
     running = Running(call, began)
     approval = _Asking(running, operation, PlanPolicy(expect_plan=str(options.get("expect_plan") or "")))
     engine = _engine(operation, target, options, identity.run_id, approval)
-    if target.dropped:
-        call.output.warn(f"left out of the runtime's environment: {', '.join(target.dropped)}")
+    for warning in warnings_of(target):
+        call.output.warn(f"warning: {warning}")
     report = run_guarded(
         running,
         wiring,
@@ -70,10 +81,11 @@ def _run(operation: Operation, target: Target, options: Mapping[str, Any]) -> in
     done = engine.report
     document = None
     if done is not None:
-        if done.failure is not None and (trouble := render_tf.trouble_text(done)):
+        if trouble := render_tf.trouble_text(done):
             call.output.warn(trouble)
         call.output.say(render_tf.end_text(done, operation))
         document = render_tf.result_document(done, operation, engine.command)
+    report = told(report, done, operation=operation, target=target)
     return finish(call, report, plan=document, refusal=approval.refusal, took_ms=wiring.clock.boot() - began)
 
 

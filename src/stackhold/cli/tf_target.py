@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stackhold.cli.options import invocation
+from stackhold.cli.store_address import DirectoryAddress
 from stackhold.cli.wiring import Wiring
 from stackhold.engines.terraform.environment import for_laptop
 from stackhold.engines.terraform.module import inspect_module
@@ -15,7 +16,7 @@ from stackhold.errors import InputError
 from stackhold.model.ids import stack_name, workspace_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stackhold.cli.options import Invocation
     from stackhold.cli.surroundings import Surroundings
@@ -42,6 +43,10 @@ def find_target(surroundings: Surroundings, options: Mapping[str, Any]) -> Targe
     call = invocation(surroundings, dict(options))
     module = inspect_module(surroundings.cwd / str(options["directory"]))
     env, dropped = for_laptop(surroundings.environ)
+    if module.backend is None:
+        from stackhold.engines.terraform.own_backend import check_workspace
+
+        check_workspace(module.directory, env)
     workspace = workspace_name(workspace_of(module.directory, env))
     named = options.get("stack")
     stack = stack_name(
@@ -50,6 +55,14 @@ def find_target(surroundings: Surroundings, options: Mapping[str, Any]) -> Targe
     )
     wiring = Wiring(replace(call.settings, workspace=workspace))
     return Target(call, wiring, module, env, wiring.keys(stack, workspace), dropped)
+
+
+def check_own_state(target: Target, options: Mapping[str, Any]) -> None:
+    """What can be seen of a state in the module's folder before anything is locked."""
+    if target.module.backend is None:
+        from stackhold.engines.terraform.own_backend import check_local_state
+
+        check_local_state(target.module.directory, adopts_local_state=bool(options.get("adopt_local_state")))
 
 
 def check_restore(target: Target, options: Mapping[str, Any]) -> None:
@@ -61,6 +74,27 @@ def check_restore(target: Target, options: Mapping[str, Any]) -> None:
         raise InputError(
             f"{backend.where} declares the backend {backend.kind}, so the versions of the state are not in the store",
             hint="Restore a copy of it with --from FILE.",
+        )
+
+
+def check_unlock(target: Target) -> None:
+    """Only a backend has a state lock of its own that outlives a run."""
+    if target.module.backend is None:
+        raise InputError(
+            f"{target.module.directory} declares no backend, so no state lock of it outlives a run",
+            hint="Leave LOCK_ID out to clear the lock of a run of stackhold that is gone.",
+        )
+
+
+def warnings_of(target: Target) -> Iterator[str]:
+    """What is to be said before a run: what the runtime does not get, and whom the lock does not reach."""
+    if target.dropped:
+        yield f"left out of the runtime's environment: {', '.join(target.dropped)}"
+    backend, store = target.module.backend, target.call.settings.store.value
+    if backend is not None and backend.kind != "local" and isinstance(store, DirectoryAddress):
+        yield (
+            f"the state is in the backend {backend.kind} ({backend.where}), and the lock of this run is only in "
+            f"{store.url}: it does not keep out runs with another store. Share it with --state s3://BUCKET"
         )
 
 

@@ -16,8 +16,3 @@ def held_by(lock: LockInfo) -> str:
     doing = f" for {lock.operation}" if lock.operation else ""
     where = f", at {lock.path}" if lock.path else ""
     return f"the state lock {lock.id} is held by {lock.who or 'somebody who gave no name'}{doing}{since}{where}"
-
-
-def unlock_command(lock: LockInfo, *, command: tuple[str, ...], directory: str) -> str:
-    """What clears this lock, once its holder is certainly gone."""
-    return f"cd {directory} && {' '.join(command)} force-unlock {lock.id}"

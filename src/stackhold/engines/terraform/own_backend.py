@@ -44,7 +44,7 @@ def own_backend(
 
     `scratch` is where an overlay of a module goes that cannot be written.
     """
-    _check_workspace(module.directory, env)
+    check_workspace(module.directory, env)
     keeper = StateKeeper(versions, record, run)
     _take_in_local_state(module.directory, keeper, adopts_local_state=adopts_local_state)
     with (
@@ -60,7 +60,8 @@ def own_backend(
         )
 
 
-def _check_workspace(directory: Path, env: Mapping[str, str]) -> None:
+def check_workspace(directory: Path, env: Mapping[str, str]) -> None:
+    """Raises `InputError` for another workspace than the default one: the store has no others."""
     workspace = workspace_of(directory, env)
     if workspace != DEFAULT_WORKSPACE:
         raise InputError(
@@ -70,16 +71,21 @@ def _check_workspace(directory: Path, env: Mapping[str, str]) -> None:
         )
 
 
-def _take_in_local_state(directory: Path, keeper: StateKeeper, *, adopts_local_state: bool) -> None:
-    """A state in the module's folder is from before: it is taken in when asked, never passed over."""
+def check_local_state(directory: Path, *, adopts_local_state: bool) -> None:
+    """A state in the module's folder is from before: raises `InputError` unless it is to be taken in."""
     file = directory / LOCAL_STATE
-    if not file.exists():
-        return
-    if not adopts_local_state:
+    if file.exists() and not adopts_local_state:
         raise InputError(
             f"{file} holds the state of an earlier run without stackhold",
             hint="Take it into the store with --adopt-local-state (it is kept as a backup), or move it away.",
         )
+
+
+def _take_in_local_state(directory: Path, keeper: StateKeeper, *, adopts_local_state: bool) -> None:
+    check_local_state(directory, adopts_local_state=adopts_local_state)
+    file = directory / LOCAL_STATE
+    if not file.exists():
+        return
     if keeper.current() is not None:
         raise InputError(
             f"{file} cannot be taken in: the store has a state of this stack already",

@@ -144,6 +144,7 @@ class Runner:
             self.report,
             product=summary.product or self.report.product,
             changes=summary.changes if step.changes and step.name != "refresh" else self.report.changes,
+            outputs=summary.outputs if step.changes else self.report.outputs,
             touched=self.report.touched + (done if step.changes else 0),
         )
 

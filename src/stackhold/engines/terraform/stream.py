@@ -11,7 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from stackhold.engines.terraform.lock_info import parse_lock_info
-from stackhold.engines.terraform.stream_entry import StreamEntry, dumped_state, read_diagnostic, read_entry
+from stackhold.engines.terraform.stream_entry import (
+    StreamEntry,
+    dumped_state,
+    read_diagnostic,
+    read_entry,
+    read_outputs,
+)
 from stackhold.engines.terraform.stream_summary import (
     LOCK_SUMMARY,
     Changes,
@@ -55,6 +61,7 @@ class Stream:
         self._past_lock: Instant | None = None
         self._emergency: bytes | None = None
         self._others: list[str] = []
+        self._outputs: tuple[tuple[str, str | None], ...] = ()
         self._readers: Final[dict[str, Callable[[StreamEntry], StreamEvent | None]]] = {
             "version": self._on_version,
             "diagnostic": self._on_diagnostic,
@@ -101,6 +108,7 @@ class Stream:
             first_past_lock=self._past_lock,
             emergency_state=self._emergency,
             other_lines=tuple(self._others),
+            outputs=self._outputs,
         )
 
     def _on_other(self, line: str) -> None:
@@ -181,7 +189,8 @@ class Stream:
         )
 
     def _on_outputs(self, entry: StreamEntry) -> StreamEvent:
-        """How many outputs there are; never what they are."""
+        """How many outputs there are is told; what they are is kept for who may see it."""
+        self._outputs = tuple(read_outputs(entry.part("outputs"))) or self._outputs
         return StreamEvent("output", f"{len(entry.part('outputs'))} outputs", at=entry.at)
 
     def _on_log(self, entry: StreamEntry) -> None:

@@ -14,6 +14,8 @@ from stackhold.engines.terraform.lock_info import parse_created
 from stackhold.engines.terraform.stream_summary import Diagnostic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from stackhold.model.instant import Instant
 
 _ACTIONS: Final = {"noop": "no-op", "remove": "forget"}
@@ -159,3 +161,12 @@ def _text(found: object) -> str:
 
 def _number(found: object) -> int:
     return int(found) if isinstance(found, int | float) and abs(found) < _HUGE else 0
+
+
+def read_outputs(outputs: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """Name and value as JSON of each output that has one; None for the value of a sensitive one."""
+    for name, output in outputs.items():
+        if isinstance(output, dict) and output.get("sensitive") is True:
+            yield name, None
+        elif isinstance(output, dict) and "value" in output:
+            yield name, json.dumps(output["value"], ensure_ascii=False)

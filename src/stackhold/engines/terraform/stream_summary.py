@@ -99,6 +99,8 @@ class StreamSummary:
     emergency_state: bytes | None = None
     """The whole state, when the runtime could write it nowhere else. Holds secrets."""
     other_lines: tuple[str, ...] = ()
+    outputs: tuple[tuple[str, str | None], ...] = ()
+    """Values of outputs as JSON, None for what is sensitive. Only for who may see them: never into a record or log."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
