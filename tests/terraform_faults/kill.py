@@ -13,6 +13,7 @@ import json
 import os
 import random
 import re
+import shlex
 import signal
 import sys
 import time
@@ -181,9 +182,7 @@ class Round:
             self.problems.append(f"the next run failed: {ended.told()}")
         self._judge_names(ended)
         if self.plot.lock():
-            done = self.plot.by_hand("force-unlock", "-force", before["ID"])
-            if done.returncode:
-                self.problems.append(f"the lock cannot be cleared as said: {done.stdout}{done.stderr}")
+            self._unlock_as_told(ended, before["ID"])
             ended = self._next(operation)
             if ended.code:
                 self.problems.append(f"the run after the lock was cleared failed: {ended.told()}")
@@ -207,9 +206,20 @@ class Round:
             return "cleared"
         if after != before:
             self.problems.append(f"the lock {before} has become {after}")
-        if ended.code != 1 or not re.search(rf"force-unlock (-force )?{re.escape(lock_id)}", ended.said):
+        if ended.code != 1 or not re.search(rf"force-unlock .*{re.escape(lock_id)}", ended.said):
             self.problems.append(f"the lock {before} was not reported with its command: {ended.told()}")
         return "another's reported" if foreign else "reported"
+
+    def _unlock_as_told(self, ended: Ended, lock_id: str) -> None:
+        """Clear the lock by the very command that the run gave, which asks before it does so."""
+        told = re.search(rf"^\s*(stackhold tf force-unlock .*{re.escape(lock_id)}.*)$", ended.said, re.MULTILINE)
+        if told is None:
+            self.problems.append(f"no command that clears the lock was given: {ended.told()}")
+            self.plot.by_hand("force-unlock", "-force", lock_id)
+            return
+        done = self.plot.command_line(*shlex.split(told[1])[1:], "--yes")
+        if done.code or self.plot.lock():
+            self.problems.append(f"the lock cannot be cleared as told: {done.told()}")
 
     def unknown(self) -> dict[str, str]:
         """Per id of a thing that the state does not know, its address."""

@@ -115,12 +115,20 @@ class Plot:
 
     def start(self, operation: str, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """Start `stackhold tf …` on the module; its output goes to files."""
+        args = (operation, str(self.module), *self.command, *self.flags, *args)
+        return self._started(("tf", *args), env or {})
+
+    def command_line(self, *args: str) -> Ended:
+        """Run a whole command line of stackhold's, as it was given to people."""
+        return self.end(self._started(args, {}))
+
+    def _started(self, args: tuple[str, ...], env: Mapping[str, str]) -> subprocess.Popen[str]:
         number = len(self.started)
         with (self.folder / f"{number}.out").open("w") as out, (self.folder / f"{number}.err").open("w") as err:
             process = subprocess.Popen(
-                [STACKHOLD, "tf", operation, str(self.module), *self.command, *self.flags, *args],
+                [STACKHOLD, *args],
                 cwd=self.folder,
-                env={**self.env, **(env or {})},
+                env={**self.env, **env},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
