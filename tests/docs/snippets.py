@@ -36,6 +36,11 @@ class Step:
     output: tuple[str, ...]
     code: int = 0
 
+    @property
+    def needs_runtime(self) -> bool:
+        """Whether it starts Terraform or OpenTofu."""
+        return self.command.startswith("stackhold tf ")
+
 
 def steps_of(text: str) -> list[Step]:
     """The commands of a page, in order."""
@@ -73,10 +78,10 @@ class Desk:
         words = shlex.split(step.command)
         if words[0] not in ALLOWED:
             return f"line {step.line}: {words[0]} is none of the commands that are run: {', '.join(sorted(ALLOWED))}"
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "STACKHOLD_"))}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "STACKHOLD_", "TF_"))}
         done = subprocess.run(
             [STACKHOLD if words[0] == "stackhold" else words[0], *words[1:]],
-            env={**kept, **self.emulator.environment()},
+            env={**kept, **self.emulator.environment(), "XDG_CACHE_HOME": str(self.folder / "cache")},
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

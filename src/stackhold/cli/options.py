@@ -157,7 +157,7 @@ def _locking_options(function: F, *, deadline: Duration, wait: Duration) -> F:
             "--lock-timeout",
             type=wait,
             help="How long to wait for a held lock, 0 not at all. [default: deploy and rollback try three more times, "
-            "2 s apart; others do not wait]",
+            "2 s apart; tf waits 5m; others do not wait]",
         ),
         click.option("--grace", type=span, help="Time between a first signal and the last save. [default: 10m]"),
         click.option("--lock-ttl", type=span, help="How long a holder may be silent. [default: 30m]"),

@@ -97,7 +97,8 @@ def _end_lines(report: RunnerReport, operation: Operation) -> Iterator[str]:
         yield from _drift_lines(report.drift)
     if report.unrecorded:
         yield "An earlier run was killed before the state knew of these:"
-        yield from (f"  {each.sentence(_product(report))}" for each in report.unrecorded)
+        for each in report.unrecorded:
+            yield from f"  {each.sentence(_product(report), by_block=report.keeps_state)}".splitlines()
     if operation is Operation.APPLY and report.outputs and report.failure is None:
         yield from ("Outputs", *(f"  {name} = {_value(value)}" for name, value in report.outputs))
 
@@ -138,7 +139,7 @@ def _counts(plan: PlanSummary) -> str:
         "to delete": plan.delete,
         "to move": plan.move,
         "to forget": plan.forget,
-        "outputs to change": plan.output_changes,
+        f"output{'' if plan.output_changes == 1 else 's'} to change": plan.output_changes,
     }
     return ", ".join(f"{number} {what}" for what, number in counts.items() if number) or "nothing to do"
 
