@@ -51,6 +51,9 @@ faults: setup  ## what may go wrong, at full length: the protocol model, each of
 	$(BIN)/python -m tests.faults.contention --rounds 1000
 	$(BIN)/python -m tests.faults.sigterm --count 200
 	$(BIN)/python -m tests.faults.ci_runner --count 50
+	$(BIN)/python -m tests.runtimes.build
+	$(BIN)/python -m tests.terraform_faults.kill --count 100 --backend own --runtime tofu
+	$(BIN)/python -m tests.terraform_faults.kill --count 100 --backend s3 --runtime tofu
 	$(BIN)/python -m tests.fuzz --seconds 30 --jobs 2
 
 fuzz: setup  ## every parser, ten minutes each

@@ -20,6 +20,7 @@ import time
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.faults.rounds import Outcome, options, play
@@ -43,6 +44,8 @@ _FOREIGN_SHARE: Final = 0.2
 _ANYWHERE_SHARE: Final = 0.2
 _LAND_SECONDS: Final = 40.0
 _IMPORT: Final = re.compile(r"import '([^']+)' '([^']+)'")
+_BLOCK: Final = re.compile(r'(?=import \{\s+to = \S+\s+id = "([^"]+)")(import \{[^}]*\})')
+_IMPORTS: Final = "imports.tf"
 
 
 def module_text(*, kind: str, extra: bool) -> str:
@@ -166,7 +169,7 @@ class Round:
         lock = self.plot.lock() or {"Operation": "OperationTypeApply", "Path": f"states/{self.plot.key}", "Info": ""}
         is_later = self.chance.random() < 0.5
         who = lock.get("Who", "somebody@elsewhere") if is_later else "somebody@elsewhere"
-        created = time.strftime("%Y-%m-%dT%H:%M:%S.5Z", time.gmtime()) if is_later else lock.get("Created", _LONG_AGO)
+        created = datetime.now(UTC).isoformat().replace("+00:00", "Z") if is_later else _LONG_AGO
         lock |= {"ID": str(uuid.uuid4()), "Who": who, "Created": created, "Version": "1.12.6"}
         self.plot.put(f"{self.plot.key}.tflock", json.dumps(lock).encode())
         return True
@@ -235,23 +238,35 @@ class Round:
                 self.problems.append(f"{address} {identity} is not named: {ended.told()}")
             else:
                 self.counts["named"] += 1
-        for address, identity in _IMPORT.findall(ended.said):
+        told = [identity for _, identity in _IMPORT.findall(ended.said)]
+        for identity in (*told, *(found[1] for found in _BLOCK.finditer(ended.said))):
             if identity in known:
-                self.problems.append(f"{address} {identity} is named and the state knows it: {ended.told()}")
+                self.problems.append(f"{identity} is named and the state knows it: {ended.told()}")
 
     def _resolve(self, ended: Ended) -> None:
         """As the run says: take on what is still missing, and remove what has been made again."""
         missing = {address for address in map(_address_of, _NAMES) if address not in self.plot.ids().values()}
+        blocks = {found[1]: found[2] for found in _BLOCK.finditer(ended.said)}
+        told = {identity: address for address, identity in _IMPORT.findall(ended.said)}
         for identity, address in self.unknown().items():
-            is_by_hand = self.plot.backend == "s3" and (address, identity) in _IMPORT.findall(ended.said)
-            if address in missing and is_by_hand:
-                done = self.plot.by_hand("import", address, identity)
-                if done.returncode:
-                    self.problems.append(f"{address} {identity} cannot be taken on: {done.stdout}{done.stderr}")
-                missing.discard(address)
+            if address not in missing:
+                self.plot.probe.remove_id(identity)
+                continue
+            missing.discard(address)
+            if identity in told:
+                self._imported(address, identity)
+            elif identity in blocks:
+                with (self.plot.module / _IMPORTS).open("a") as file:
+                    file.write(f"{blocks[identity]}\n")
                 self.counts["imported"] += 1
             else:
                 self.plot.probe.remove_id(identity)
+
+    def _imported(self, address: str, identity: str) -> None:
+        done = self.plot.by_hand("import", address, identity)
+        if done.returncode:
+            self.problems.append(f"{address} {identity} cannot be taken on: {done.stdout}{done.stderr}")
+        self.counts["imported"] += 1
 
     def _good(self, operation: str, *args: str) -> Ended:
         ended = self.plot.run(operation, *args, *FLAGS)
@@ -264,6 +279,7 @@ class Round:
         """A last apply brings everything where the module wants it, once each, and leaves nothing behind."""
         plot = self.plot
         self._good("apply", "--yes")
+        (plot.module / _IMPORTS).unlink(missing_ok=True)
         want = sorted([*names, "e-0", "e-1"])
         if plot.probe.names() != want:
             self.problems.append(f"there is {plot.probe.names()} instead of {want}: {self.ran[-1].told()}")
@@ -330,7 +346,7 @@ def main() -> int:
     for how in sorted(counts):
         print(f"  {how}: {counts[how]}")
     print(f"  unknown to the state: {killing.counts['unknown']}, of these named: {killing.counts['named']}")
-    print(f"  taken on by the command given: {killing.counts['imported']}")
+    print(f"  taken on as they were told to be: {killing.counts['imported']}")
     print(f"kill of all, {asked.runtime}, {asked.backend}: {well} of {asked.count}, {time.monotonic() - began:.0f} s")
     return 0 if well == asked.count else 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import pytest
@@ -72,6 +73,17 @@ def test_what_was_made_and_is_not_recorded_is_named_with_its_id() -> None:
     assert found == (Unrecorded("a.c", "t-2"), Unrecorded("a.d", ""))
     assert "terraform import 'a.c' 't-2'" in found[0].sentence("terraform")
     assert "may have been made" in found[1].sentence("tofu")
+
+
+def test_what_only_a_run_of_ours_can_take_on_comes_with_a_block_for_the_module() -> None:
+    made = Unrecorded('a.b["c"]', 'x"${y}')
+    assert made.sentence("tofu", by_block=True).endswith('import {\n    to = a.b["c"]\n    id = "x\\"$${y}"\n  }')
+    assert "may have been made" in Unrecorded("a.b", "").sentence("tofu", by_block=True)
+
+
+def test_a_command_that_takes_something_on_is_quoted_for_a_shell() -> None:
+    made = Unrecorded('a.b["it\'s"]', "$(x)")
+    assert shlex.split(made.sentence("tofu").partition(": ")[2]) == ["tofu", "import", made.address, made.identity]
 
 
 def test_a_failed_create_is_the_providers_to_record() -> None:

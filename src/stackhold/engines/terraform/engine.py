@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -172,7 +172,7 @@ class TerraformWork:
             )
             host.workshop = workshop
             runner = Runner(workshop, engine.script, self._plan_key(run), left=evidence)
-            report = runner.run()
+            report = replace(runner.run(), keeps_state=engine.versions is not None)
             for refusal in dict.fromkeys(place.refusals()):
                 report = report.with_note(f"the store's backend refused: {refusal}")
         for note in report.notes:
@@ -202,6 +202,9 @@ class TerraformWork:
         Raises `CloudError` when that does not end in the time that a step may wait for a lock.
         """
         evidence = evidence_of(note)
+        if evidence.is_running:
+            message = f"the runtime that the run {note.run_id} had started is still at work here; waiting for its end"
+            run.tell(Event(EventKind.WARNING, run.clock.now(), None, message))
         until = run.clock.boot() + self.engine.script.lock_timeout_s * 1000
         while evidence.is_running:
             if run.clock.boot() >= until:

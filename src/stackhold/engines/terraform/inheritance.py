@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from stackhold.engines.terraform import salvage
 from stackhold.engines.terraform.evidence import STREAMS, redact_dumps
@@ -20,6 +20,7 @@ from stackhold.engines.terraform.state_document import recorded_ids, unrecorded
 from stackhold.engines.terraform.state_facts import renumbered
 from stackhold.engines.terraform.steps import force_unlock_step, push_step, state_pull_step, without_waiting
 from stackhold.errors import CloudError, InputError
+from stackhold.model.events import Event, EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from stackhold.engines.terraform.state_document import Unrecorded
     from stackhold.engines.terraform.steps import Script, Step
     from stackhold.engines.terraform.taking import StepEnd, Workshop
+
+_MOST_NAMED: Final = 10
 
 
 @dataclass(slots=True)
@@ -221,3 +224,17 @@ class Inheritance:
             self.unrecorded.extend(unrecorded(touched, recorded_ids(self._pulled() or b"")))
         except (InputError, CloudError) as error:
             self.notes.append(f"what an earlier run may have made without recording it cannot be told: {error.message}")
+        if self.unrecorded:
+            self._warn()
+
+    def _warn(self) -> None:
+        """At once, since somebody may be asked soon whether to make it all again."""
+        addresses = list(dict.fromkeys(each.address for each in self.unrecorded))
+        more = f" and {len(addresses) - _MOST_NAMED} more" if len(addresses) > _MOST_NAMED else ""
+        names = f"{', '.join(addresses[:_MOST_NAMED])}{more}"
+        message = (
+            f"an earlier run was killed before the state knew of {names}: a plan makes that again unless it is taken "
+            "on before; how is said at the end"
+        )
+        host = self.workshop.host
+        host.tell(Event(EventKind.WARNING, host.clock.now(), None, message))

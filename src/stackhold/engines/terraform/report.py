@@ -55,6 +55,8 @@ class RunnerReport:
     """Errors and warnings of all steps."""
     unrecorded: tuple[Unrecorded, ...] = ()
     """What was made, or may have been, and the state does not know."""
+    keeps_state: bool = False
+    """Whether the store is the module's backend, so that only runs of ours reach the state."""
     outputs: tuple[tuple[str, str | None], ...] = ()
     """The outputs after an apply, as JSON; None for a sensitive one. For the terminal, never for a record."""
     touched: int = 0

@@ -125,10 +125,10 @@ class Runner:
         self.report = self.report.with_step(StepRecord(step.name, end.child.exit_code, end.child.ms))
         if end.child.was_killed:
             self.report = replace(self.report, was_killed=True)
+            if step.changes:
+                self.report = self.report.with_note(f"{step.name} was killed; the next run names what it may have left")
         if end.child.swept:
-            self.report = self.report.with_note(
-                f"{end.child.swept} processes that {step.name} had started and left behind were killed"
-            )
+            self.report = self.report.with_note(_swept(end.child.swept, step.name))
         return end
 
     def _learn(self, step: Step, end: StepEnd) -> None:
@@ -221,3 +221,8 @@ class Runner:
                 return Ended(Failure("interrupted", step, f"{step} {how}", tail=tail))
             case _:
                 return Ended(Failure("step", step, f"{step} failed: {tail or f'exit {child.exit_code}'}", tail=tail))
+
+
+def _swept(number: int, step: str) -> str:
+    what = "1 process" if number == 1 else f"{number} processes"
+    return f"{what} that {step} had started and left behind {'was' if number == 1 else 'were'} killed"

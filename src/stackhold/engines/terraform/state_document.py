@@ -51,13 +51,27 @@ class Unrecorded:
         """Whether it was made for certain."""
         return bool(self.identity)
 
-    def sentence(self, command: str) -> str:
-        """For people, with the command that takes it on."""
+    def sentence(self, command: str, *, by_block: bool = False) -> str:
+        """For people, with what takes it on: a command, or where none reaches the state a block for the module."""
+        identity = self.identity or "ID"
+        address = _quoted(self.address)
+        how = f"{command} import {address} {_quoted(identity) if self.is_certain else identity}"
+        if by_block:
+            how = _import_block(self.address, identity)
         if self.is_certain:
-            return f"{self.address} was made as {self.identity}: {command} import '{self.address}' '{self.identity}'"
-        return (
-            f"{self.address} may have been made; look for it, and take it on with: {command} import '{self.address}' ID"
-        )
+            how = f"put into the module {how}" if by_block else how
+            return f"{self.address} was made as {self.identity}: {how}"
+        return f"{self.address} may have been made; look for it, and take it on with: {how}"
+
+
+def _quoted(word: str) -> str:
+    """For a shell."""
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _import_block(address: str, identity: str) -> str:
+    text = json.dumps(identity, ensure_ascii=False).replace("${", "$${").replace("%{", "%%{")
+    return f"import {{\n    to = {address}\n    id = {text}\n  }}"
 
 
 def unrecorded(touched: Iterable[Touched], recorded: Mapping[str, frozenset[str]]) -> tuple[Unrecorded, ...]:
