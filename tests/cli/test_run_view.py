@@ -44,7 +44,7 @@ def test_what_is_in_flight_is_shown_oldest_first_with_its_age() -> None:
     shown = view()
     shown.apply(event(EventKind.RUN_STARTED, 0))
     shown.apply(event(EventKind.LOCK_ACQUIRED, 1))
-    shown.apply(event(EventKind.PLANNED, 2, steps=[{}, {}, {}]))
+    shown.apply(event(EventKind.PLANNED, 2, steps=[{"logicalId": name} for name in "ABC"]))
     shown.apply(event(EventKind.OPERATION_STARTED, 5, "B", **QUEUE))
     shown.apply(event(EventKind.OPERATION_STARTED, 3, "A", **QUEUE))
     shown.apply(event(EventKind.OPERATION_STARTED, 3, "C", **QUEUE))
@@ -121,3 +121,14 @@ def test_the_live_view_prints_what_is_done_and_gives_the_terminal_back() -> None
     reporter.close()
     assert "08:00:02Z  create   A  AWS::SQS::Queue  done in 1 s" in out.getvalue()
     assert "deploy of payments (eu-west-1)" in out.getvalue()
+
+
+def test_a_terraform_run_counts_the_operations_of_its_plan_and_names_the_step() -> None:
+    shown = view()
+    shown.apply(event(EventKind.RUN_STARTED, 0))
+    shown.apply(event(EventKind.PLANNED, 1, steps=[{"operation": "apply"}]))
+    shown.apply(Event(EventKind.STEP_STARTED, at(1), None, "plan"))
+    assert shown.lines(at(2))[0] == "deploy of payments (eu-west-1) · plan · 2 s of 1 h 0 m"
+    shown.apply(event(EventKind.STEP_DONE, 2))
+    shown.apply(event(EventKind.PLANNED, 2, total=3))
+    assert shown.lines(at(3))[0] == "deploy of payments (eu-west-1) · 0 of 3 done · 3 s of 1 h 0 m"

@@ -5,6 +5,7 @@ A live view draws it again and again; plain output prints a line per event and n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,7 @@ class RunView:
             case EventKind.LOCK_WAITING | EventKind.LOCK_ACQUIRED | EventKind.LOCK_TAKEN_OVER:
                 self._queue(event)
             case EventKind.PLANNED:
-                self.total = count(event, "steps")
+                self.total = number(event, "total") or _on_resources(event)
             case EventKind.OPERATION_STARTED | EventKind.OPERATION_SETTLING | EventKind.OPERATION_WAITING:
                 self._begin(event)
             case EventKind.OPERATION_DONE | EventKind.OPERATION_FAILED | EventKind.OPERATION_SKIPPED:
@@ -136,6 +137,13 @@ class RunView:
         elif self.waiting_since is not None and self.has_lock:
             parts.append(f"waited {words(_whole(self.waited_ms))} of {self.lock_wait} for the lock")
         return " · ".join(parts)
+
+
+def _on_resources(event: Event) -> int:
+    """How many planned steps are about a resource; only those are told as operations."""
+    steps = event.data.get("steps")
+    found = steps if isinstance(steps, list | tuple) else ()
+    return sum(1 for step in found if isinstance(step, Mapping) and "logicalId" in step)
 
 
 def _note(event: Event) -> str:

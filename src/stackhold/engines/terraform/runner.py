@@ -18,6 +18,7 @@ from stackhold.engines.terraform.report import Failure, RunnerReport, StepRecord
 from stackhold.engines.terraform.runtime import identify
 from stackhold.engines.terraform.steps import Operation, When, steps, version_step
 from stackhold.errors import StackholdError
+from stackhold.model.events import Event, EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,12 +173,19 @@ class Runner:
         plan = planfile.summarize(end.output, key=self.plan_key)
         self.report = replace(self.report, plan=plan)
         self._conclude_drift(plan)
+        self._announce(plan)
         if self.script.operation not in (Operation.APPLY, Operation.DESTROY):
             return
         decision = self.workshop.host.approve(plan)
         if not decision.is_yes:
             raise Ended(Failure(decision.kind, "apply", f"{decision.reason}; nothing was changed", hint=decision.hint))
         self._is_approved = True
+
+    def _announce(self, plan: planfile.PlanSummary) -> None:
+        """How many operations an apply of this plan will tell of: a replacement is two."""
+        host = self.workshop.host
+        total = plan.create + plan.update + plan.delete + 2 * plan.replace + plan.import_
+        host.tell(Event(EventKind.PLANNED, host.clock.now(), None, data={"total": total}))
 
     def _check_restored(self, end: StepEnd) -> None:
         """A state that was pushed must show what the backup had."""
