@@ -36,7 +36,12 @@ class TfDesk:
     @property
     def scripted(self) -> tuple[str, ...]:
         """The flags that name the scripted runtime."""
-        return tuple(f"--bin={word}" for word in (sys.executable, str(RUNTIME), str(self.folder / "said")))
+        return tuple(f"--bin={word}" for word in self.scripted_words)
+
+    @property
+    def scripted_words(self) -> tuple[str, ...]:
+        """The command that is the scripted runtime."""
+        return (sys.executable, str(RUNTIME), str(self.folder / "said"))
 
     def write(self, name: str, text: str) -> Path:
         """A file in the folder, with the folders above it."""

@@ -54,12 +54,21 @@ def _about_lock(lock: LockInfo, target: Target) -> str:
 
 
 def _command(verb: str, target: Target, *more: str) -> str:
-    """A command line about this module, for any folder."""
+    """A command line about this module, for any folder: with all that decides which runtime and which state are meant.
+
+    What `init` was told of the backend is in the module's data folder by now.
+    """
     settings = target.call.settings
     parts = ["stackhold", "tf", verb, str(target.module.directory), *more]
     if target.keys.stack != target.module.directory.name:
         parts += ["--stack", target.keys.stack]
+    parts += [word for part in target.runtime for word in ("--bin", part)]
     parts += ["--state", settings.store.value.url_anywhere]
     if settings.state_prefix.source:
         parts += ["--state-prefix", settings.state_prefix.value]
-    return shlex.join(parts)
+    if settings.profile.value:
+        parts += ["--profile", settings.profile.value]
+    if settings.allow_network_dir:
+        parts.append("--allow-network-dir")
+    workspace = target.env.get("TF_WORKSPACE")
+    return f"TF_WORKSPACE={shlex.quote(workspace)} {shlex.join(parts)}" if workspace else shlex.join(parts)

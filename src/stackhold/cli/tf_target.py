@@ -17,6 +17,7 @@ from stackhold.model.ids import stack_name, workspace_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from stackhold.cli.options import Invocation
     from stackhold.cli.surroundings import Surroundings
@@ -36,6 +37,8 @@ class Target:
     env: Mapping[str, str]
     keys: Keys
     dropped: Sequence[str]
+    runtime: tuple[str, ...] = ()
+    """The runtime's command as it was named, good for any folder; empty when none was."""
 
 
 def find_target(surroundings: Surroundings, options: Mapping[str, Any]) -> Target:
@@ -54,7 +57,15 @@ def find_target(surroundings: Surroundings, options: Mapping[str, Any]) -> Targe
         hint="" if named else "The name comes from the module's folder. Give another with --stack NAME.",
     )
     wiring = Wiring(replace(call.settings, workspace=workspace))
-    return Target(call, wiring, module, env, wiring.keys(stack, workspace), dropped)
+    runtime = _anywhere(tuple(options["command"]), surroundings.cwd)
+    return Target(call, wiring, module, env, wiring.keys(stack, workspace), dropped, runtime)
+
+
+def _anywhere(command: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
+    """A command whose program is named by a folder, from wherever it is called."""
+    if not command or "/" not in command[0]:
+        return command
+    return (str(cwd / command[0]), *command[1:])
 
 
 def check_own_state(target: Target, options: Mapping[str, Any]) -> None:
