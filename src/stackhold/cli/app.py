@@ -34,6 +34,7 @@ VERBS = {
     "force-unlock": "Delete a lock whose run is gone.",
     "events": "Show what runs did, or follow the one at work.",
     "runner": "The program of a Kubernetes Job.",
+    "crds": "Print the definitions of the Kubernetes kinds.",
     "bootstrap": "Create the bucket for records and locks.",
 }
 """Each verb with its line in `--help`; its module is `cli/<verb>.py`, the command in it has the verb's name."""
