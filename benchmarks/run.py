@@ -1,4 +1,4 @@
-"""`make bench`: what a deploy of `wide` costs, next to the floor measured in the same run.
+"""`make bench`: what a deploy of `wide` costs, next to the floor measured in the same run; then what `guard` measures.
 
 For each case the floor and stackhold take turns, and the medians are shown. Wall, CPU and memory are taken
 directly against the emulator (and through a proxy that adds 50 ms to each request); calls and bytes are
@@ -13,6 +13,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import guard
 from benchmarks.measure import Measured, measure
 from stackhold.testing import emulators
 
@@ -156,7 +158,22 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--pairs", type=int, default=15, help="of the table on Terraform")
+    parser.add_argument("--only", choices=("wide", "guard"), help="one of the two tables")
+    chosen = parser.parse_args()
+    if chosen.only != "guard":
+        _wide(chosen.rounds)
+    if chosen.only != "wide":
+        _guard(chosen.pairs)
+
+
+def _guard(pairs: int) -> None:
+    with emulators.running("ministack") as emulator, tempfile.TemporaryDirectory(prefix="stackhold-bench-") as folder:
+        for line in guard.table(emulator, dict(os.environ), Path(folder).resolve(), pairs):
+            print(line, flush=True)
+
+
+def _wide(rounds: int) -> None:
     with emulators.running("ministack") as emulator:
         counted = counts(emulator)
         plain = timings(emulator, emulator.url, rounds)
@@ -178,6 +195,7 @@ def main() -> None:
     print("\nElsewhere, one machine, published ratios:")
     for name, ratio, calls in OTHERS:
         print(f"| {name} | | {ratio} | | | | | {calls} | | |")
+    print()
 
 
 if __name__ == "__main__":

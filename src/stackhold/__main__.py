@@ -14,6 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+_ALLOCATIONS = 10_000
+"""After how many new objects garbage is looked for: what is imported stays, and looking through it again takes time."""
+
 
 def main() -> NoReturn:
     """Run the command line of this process."""
@@ -22,9 +25,11 @@ def main() -> NoReturn:
 
     interruption.install()
     import contextlib
+    import gc
     import io
     from pathlib import Path
 
+    gc.set_threshold(_ALLOCATIONS)
     from stackhold.cli.app import run
     from stackhold.cli.surroundings import Surroundings
     from stackhold.cli.wiring import process_environment

@@ -62,8 +62,10 @@ def test_a_lock_on_an_http_backend(tf: TfScene) -> None:
     with serving() as server:
         server.lock = dict(HELD)
 
-        assert fails_with(tf, "0", FOREIGN, server.env) < 3
-        assert 3 <= fails_with(tf, "3s", FOREIGN, server.env) <= 3 + SLACK_S
+        # Terraform 1.11 tells of the holder no more than the id, and shows its own lock beside it.
+        said = (HELD["ID"],) if tf.runtime.version.startswith("1.11.") else FOREIGN
+        assert fails_with(tf, "0", said, server.env) < 3
+        assert 3 <= fails_with(tf, "3s", said, server.env) <= 3 + SLACK_S
 
         assert server.lock == HELD
         assert "UNLOCK" not in server.asked

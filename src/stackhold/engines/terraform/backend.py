@@ -10,6 +10,7 @@ import base64
 import contextlib
 import hashlib
 import hmac
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Final
@@ -32,7 +33,6 @@ _LARGEST_LOCK: Final = 64 * 1024
 _CHUNK_HEAD: Final = 32
 _STALL_S: Final = 60
 _SETTLE_S: Final = 10.0
-_POLL_S: Final = 0.05
 _METHODS: Final = ("GET", "POST", "LOCK", "UNLOCK")
 
 
@@ -48,9 +48,7 @@ class BackendServer:
 
     def __enter__(self) -> BackendServer:
         self._server = _Server(self._backend, self._path, self._password)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(_POLL_S,), name="stackhold-state-backend", daemon=True
-        )
+        self._thread = threading.Thread(target=self._server.serve, name="stackhold-state-backend", daemon=True)
         self._thread.start()
         return self
 
@@ -58,11 +56,11 @@ class BackendServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._server is not None
-        self._server.shutdown()
-        self._server.wait_answered(_SETTLE_S)
-        self._server.server_close()
+        self._server.end()
         assert self._thread is not None
         self._thread.join()
+        self._server.wait_answered(_SETTLE_S)
+        self._server.server_close()
 
     @property
     def address(self) -> str:
@@ -127,7 +125,19 @@ class _Server(ThreadingHTTPServer):
         self.credentials = base64.b64encode(f"{USER}:{password}".encode())
         self._open = 0
         self._answered = threading.Condition()
+        self._ends = threading.Event()
         super().__init__(("127.0.0.1", 0), _Handler)
+
+    def serve(self) -> None:
+        """Take requests until the end is said. Waits for nothing but them, so nothing has to be looked at meanwhile."""
+        while not self._ends.is_set():
+            self.handle_request()
+
+    def end(self) -> None:
+        """Take no more requests; a connection of our own wakes who waits for one."""
+        self._ends.set()
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", self.server_address[1]), timeout=_SETTLE_S).close()
 
     def process_request_thread(self, request: object, client_address: object) -> None:
         """Count what is being answered."""

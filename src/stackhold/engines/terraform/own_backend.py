@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from stackhold.engines.terraform.backend import BackendServer
 from stackhold.engines.terraform.engine import Place
 from stackhold.engines.terraform.module import backend_override
 from stackhold.engines.terraform.places import DEFAULT_WORKSPACE, workspace_of
@@ -45,6 +44,8 @@ def own_backend(
     `scratch` is where an overlay of a module goes that cannot be written.
     """
     check_workspace(module.directory, env)
+    from stackhold.engines.terraform.backend import BackendServer  # brings an HTTP server along
+
     keeper = StateKeeper(versions, record, run)
     _take_in_local_state(module.directory, keeper, adopts_local_state=adopts_local_state)
     with (
