@@ -1,144 +1,31 @@
 """Builds OpenTofu and the test providers from their Go modules, once: `python -m tests.runtimes.build [PART…]`.
 
-go.mod and go.sum of each part pin and verify all that goes in. Go's build cache and module cache grow to gigabytes, so
-both are temporary and removed at the end; only the binaries stay, in the user's cache. A part appears there whole or
-not at all, and two builds at once wait for each other. What a killed build left is removed by the next one.
+Of the providers it makes the filesystem mirror that both runtimes install from.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import fcntl
 import os
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tests.runtimes.parts import HOSTS, PARTS, PROVIDERS, Part, cache, mirror_folder, platform_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_SCRATCH = ".building-"
-_UNUSED_SECONDS = 30 * 24 * 3600.0
-_NICE = 10
-
-
-class BuildError(Exception):
-    """A part could not be built; its text says why."""
+from tests.gobuild import build
+from tests.runtimes.parts import HOSTS, PARTS, PROVIDERS, SHELF, mirror_folder, platform_name
 
 
 def main(names: list[str]) -> int:
     """Build what is not there yet, of the parts named or of all, then the mirror of the providers."""
-    os.umask(0o077)
-    try:
-        wanted = _wanted(names)
-        with _alone(cache()):
-            missing = [part for part in wanted if not part.path.is_file()]
-            if missing:
-                _build(missing)
-            for part in wanted:
-                os.utime(part.path.parent)
-                print(f"{part.name} {part.version}: {part.path}")
-            if all(part.path.is_file() for part in PROVIDERS.values()):
-                print(f"provider mirror: {_mirror()}")
-            _prune()
-    except BuildError as error:
-        print(f"tests.runtimes.build: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return build.run(names, parts=PARTS, shelf=SHELF, tool="tests.runtimes.build", then=_mirror)
 
 
-def _wanted(names: list[str]) -> list[Part]:
-    known = {part.name: part for part in PARTS}
-    unknown = sorted(set(names) - set(known))
-    if unknown:
-        raise BuildError(f"no part {', '.join(unknown)}; there are {', '.join(known)}")
-    return [known[name] for name in names] if names else list(PARTS)
-
-
-@contextlib.contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    root.chmod(0o700)
-    with (root / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("another build is running; waiting for it", flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        for left in root.glob(f"{_SCRATCH}*"):
-            print(f"removing what an ended build left: {left.name}", flush=True)
-            shutil.rmtree(left)
-        yield
-
-
-def _build(missing: list[Part]) -> None:
-    go = shutil.which("go")
-    if go is None:
-        names = ", ".join(f"{part.name} {part.version}" for part in missing)
-        raise BuildError(f"`go` is not on PATH; install Go 1.26.8 or newer to build {names}")
-    scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH, dir=cache()))
-    try:
-        for part in missing:
-            _build_one(go, part, scratch)
-    finally:
-        shutil.rmtree(scratch)
-
-
-def _build_one(go: str, part: Part, scratch: Path) -> None:
-    print(f"building {part.name} {part.version} from its Go module …", flush=True)
-    begun = time.monotonic()
-    out = scratch / part.key
-    out.mkdir(mode=0o700)
-    flags = ["-trimpath", "-buildvcs=false", "-mod=readonly", "-modcacherw", "-ldflags", part.ldflags]
-    done = subprocess.run(
-        [go, "build", *flags, "-o", str(out / part.file), part.package],
-        cwd=part.module,
-        env=_environment(scratch),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        preexec_fn=_be_modest,
-        check=False,
-    )
-    if done.returncode != 0:
-        said = [line for line in done.stdout.splitlines() if not line.startswith("go: downloading ")]
-        raise BuildError(
-            "\n".join([f"go build of {part.name} {part.version} ended with {done.returncode}", *said[-40:]])
-        )
-    (out / part.file).chmod(0o700)
-    shutil.rmtree(part.path.parent, ignore_errors=True)
-    out.rename(part.path.parent)
-    print(f"  {time.monotonic() - begun:.0f} s, {part.path.stat().st_size / 1e6:.0f} MB", flush=True)
-
-
-def _environment(scratch: Path) -> dict[str, str]:
-    """The user's settings of modules and proxies, without flags of theirs, and with caches that go away."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("GOFLAGS", "GOOS", "GOARCH")}
-    own = {"GOCACHE": str(scratch / "go-build"), "GOMODCACHE": str(scratch / "go-mod"), "GOTMPDIR": str(scratch)}
-    return {**kept, **own, "GOFLAGS": "", "CGO_ENABLED": "0", "GOWORK": "off", "GOTELEMETRY": "off"}
-
-
-def _be_modest() -> None:
-    os.nice(_NICE)
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
-
-
-def _mirror() -> Path:
+def _mirror() -> None:
     """Make the unpacked filesystem mirror: one tree per registry name, of hard links to the built providers."""
+    if not all(part.path.is_file() for part in PROVIDERS.values()):
+        return
     target = mirror_folder()
     if not target.is_dir():
-        scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH, dir=cache()))
+        scratch = Path(tempfile.mkdtemp(prefix=build.SCRATCH, dir=SHELF.path))
         for source, part in PROVIDERS.items():
             for host in HOSTS:
                 folder = scratch / host / source / part.version / platform_name()
@@ -146,15 +33,7 @@ def _mirror() -> Path:
                 os.link(part.path, folder / part.file)
         scratch.rename(target)
     os.utime(target)
-    return target
-
-
-def _prune() -> None:
-    """Remove what no build or test run has asked for in a month."""
-    for folder in cache().iterdir():
-        if folder.is_dir() and time.time() - folder.stat().st_mtime > _UNUSED_SECONDS:
-            print(f"removing {folder.name}: unused for a month")
-            shutil.rmtree(folder)
+    print(f"provider mirror: {target}")
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def bench(tmp_path: Path) -> Bench:
 def test_every_part_is_built_once_and_only_binaries_stay(bench: Bench) -> None:
     assert bench.build()[0] == 0
     assert bench.build()[0] == 0
-    assert bench.built() == [part.folder for part in PARTS]
+    assert bench.built() == [part.module.name for part in PARTS]
     binaries = {bench.runtimes / part.key / part.file for part in PARTS}
     left = {path for path in bench.runtimes.rglob("*") if path.is_file()}
     assert {path for path in left if not path.parts[len(bench.runtimes.parts)].startswith("mirror-")} == {
@@ -84,12 +84,12 @@ def test_the_mirror_has_each_provider_under_both_names(bench: Bench) -> None:
     for source, part in PROVIDERS.items():
         for host in HOSTS:
             binary = mirror / host / source / part.version / platform_name() / part.file
-            assert binary.read_text() == f"a binary of {part.folder}"
+            assert binary.read_text() == f"a binary of {part.module.name}"
 
 
 def test_a_part_can_be_built_alone_and_an_unknown_one_is_refused(bench: Bench) -> None:
     assert bench.build("probe")[0] == 0
-    assert bench.built() == [PROBE.folder]
+    assert bench.built() == [PROBE.module.name]
     code, said = bench.build("prob")
     assert code == 1
     assert "no part prob; there are probe, time, tofu" in said
@@ -116,7 +116,7 @@ def test_two_builds_at_once_build_each_part_once(bench: Bench) -> None:
     both = [bench.start(GO_SECONDS="0.3") for _ in range(2)]
     said = [process.communicate(timeout=60)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0], said
-    assert sorted(bench.built()) == sorted(part.folder for part in PARTS)
+    assert sorted(bench.built()) == sorted(part.module.name for part in PARTS)
 
 
 def test_what_a_killed_build_left_is_removed_by_the_next(bench: Bench) -> None:
