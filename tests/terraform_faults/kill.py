@@ -26,7 +26,16 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.faults.rounds import Outcome, options, play
 from tests.runtimes.modules import PROVIDERS
 from tests.runtimes.probe_server import Fault
-from tests.terraform_faults.yard import Plot, Stuck, descendants, runtime_named, wait_until, yard
+from tests.terraform_faults.yard import (
+    Plot,
+    Stuck,
+    descendants,
+    members,
+    runtime_named,
+    session_of,
+    wait_until,
+    yard,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -141,10 +150,15 @@ class Round:
             if process.poll() is None:
                 os.kill(process.pid, signal.SIGSTOP)
         below = descendants(process.pid)
-        for pid in (*below, *self.plot.probe.providers(), process.pid):
-            if pid != process.pid or process.poll() is None:
+        sessions = {session_of(pid) for pid in below} - {session_of(process.pid), 0}
+        for pid in (*below, process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while left := [pid for each in sessions for pid in members(each)]:
+            for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        self.plot.probe.end_providers()
         process.wait(30)
 
     def _changes(self) -> int:

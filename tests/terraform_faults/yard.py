@@ -295,14 +295,35 @@ def wait_until(condition: Any, what: str, *, seconds: float = 60.0) -> None:
 def descendants(pid: int) -> list[int]:
     """All processes below one, the nearest first."""
     children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with contextlib.suppress(OSError):
-                stat = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
-                children.setdefault(int(stat[1]), []).append(int(entry))
+    for each, fields in _processes():
+        children.setdefault(int(fields[_PARENT]), []).append(each)
     found: list[int] = []
     waiting = [pid]
     while waiting:
         waiting = [child for parent in waiting for child in children.get(parent, [])]
         found += waiting
     return found
+
+
+def members(session: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    return [each for each, fields in _processes() if int(fields[_SESSION]) == session and fields[_STATE] not in "ZX"]
+
+
+def session_of(pid: int) -> int:
+    """Its session; 0 when it is gone."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
+
+
+_STATE, _PARENT, _SESSION = 0, 1, 3
+
+
+def _processes() -> Iterator[tuple[int, list[str]]]:
+    """Every process with the fields of its `stat` behind its name."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                yield int(entry), Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
