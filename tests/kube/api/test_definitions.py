@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -80,6 +81,12 @@ def test_policy_rules_stand_at_the_policy_itself(served: Served) -> None:
     places = [path for path, part in parts(schema_of(served)) if path.endswith("obs") and RULES in part]
     expected = [path for path, _ in parts(schema_of(served)) if path.endswith(".jobs")]
     assert places == expected
+
+
+@kinds
+def test_no_rule_says_what_the_api_server_takes_for_unboundedly_long(served: Served) -> None:
+    said = [rule for _, part in parts(schema_of(served)) for rule in part.get(RULES, [])]
+    assert [rule for rule in said if re.search(r"\bstring\(", rule.get("messageExpression", ""))] == []
 
 
 @kinds

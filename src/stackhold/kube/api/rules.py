@@ -27,6 +27,8 @@ SAFE_SYSCTLS = (
     "net.ipv4.tcp_syncookies",
 )
 
+_TENS = ((10000, ""), (1000, " % 10"), (100, " % 10"), (10, " % 10"))
+
 ROOT = "must not allow root: the container holds cloud credentials"
 CONFINED = "must not be Unconfined"
 BASELINE = "must stay within the baseline of the Pod Security Standards"
@@ -36,16 +38,31 @@ def _effective(field: str, default: int) -> str:
     return f"(has(self.{field}) ? self.{field} : {default})"
 
 
+def _in_words(field: str) -> str:
+    """A number of at most five digits as text.
+
+    `string()` is of no use: the API server takes its result for unboundedly long and refuses what it is part of. A
+    part of a constant is at most as long as the constant. A longer number makes the expression fail, and the rule's
+    plain message is shown beside the complaint about the range.
+    """
+    value = f"self.{field}"
+    digits = [f"({value} >= {ten} ? {_digit(f'{value} / {ten}{rest}')} : '')" for ten, rest in _TENS]
+    return " + ".join((*digits, _digit(f"{value} % 10")))
+
+
+def _digit(number: str) -> str:
+    return f"'0123456789'.substring({number}, {number} + 1)"
+
+
 def _origin(field: str, default: int) -> str:
-    configured = f"'configured ' + string(self.{field})"
-    return f"(has(self.{field}) ? {configured} : 'built-in default {default}')"
+    return f"(has(self.{field}) ? 'configured ' + {_in_words(field)} : 'built-in default {default}')"
 
 
 CLOCKS = Rule(
     f"{_effective('lockTimeoutSeconds', DEFAULT_LOCK_TIMEOUT)}"
     f" < {_effective('activeDeadlineSeconds', DEFAULT_DEADLINE)}",
-    f"lockTimeoutSeconds (built-in default {DEFAULT_LOCK_TIMEOUT}) must be less than"
-    f" activeDeadlineSeconds (built-in default {DEFAULT_DEADLINE})",
+    "lockTimeoutSeconds must be less than activeDeadlineSeconds;"
+    f" unset, they are {DEFAULT_LOCK_TIMEOUT} and {DEFAULT_DEADLINE}",
     "'lockTimeoutSeconds (' + " + _origin("lockTimeoutSeconds", DEFAULT_LOCK_TIMEOUT) + " + ') must be less than"
     " activeDeadlineSeconds (' + " + _origin("activeDeadlineSeconds", DEFAULT_DEADLINE) + " + ')'",
 )
