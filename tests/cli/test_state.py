@@ -8,6 +8,9 @@ from tests.runs.lock_scene import LOCK_ID, OWNER, LockScene, keys
 
 from stackhold.adapters.clock import SystemClock
 from stackhold.adapters.files import DirectoryStore
+from stackhold.model.codec import encode_record
+from stackhold.model.ids import LogicalId, PhysicalId, TypeName
+from stackhold.model.record import ResourceRecord, StateRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,11 +123,8 @@ def test_a_stack_that_is_nowhere_is_said_to_be_and_nothing_is_made(
     tmp_path: Path, command: str, region: tuple[str, ...]
 ) -> None:
     typed = Shell(tmp_path).type(*command.split(), "nobody", *region)
-    if region and command in ("cancel", "force-unlock --yes"):
-        assert "lock" in typed.out + typed.err
-    else:
-        where = " in eu-west-1" if region else ""
-        assert (typed.code, typed.err.splitlines()[0]) == (1, f"stackhold: no stack nobody{where} in file:.stackhold")
+    where = " in eu-west-1" if region else ""
+    assert (typed.code, typed.err.splitlines()[0]) == (1, f"stackhold: no stack nobody{where} in file:.stackhold")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -132,6 +132,63 @@ def test_a_stack_that_is_nowhere_is_said_to_be_and_nothing_is_made(
 def test_looking_at_a_store_that_is_not_there_makes_none(tmp_path: Path, command: str) -> None:
     assert Shell(tmp_path, {"AWS_REGION": "eu-west-1"}).type(*command.split()).code == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def terraform_record(scene: LockScene, stack: str, workspace: str, *, resources: int | None) -> None:
+    """Put the record of a Terraform stack; without `resources` its state is not the store's."""
+    where = keys(stack, workspace, prefix="stackhold/tf")
+    properties = {} if resources is None else {"resources": resources}
+    state = ResourceRecord(PhysicalId("3"), TypeName("Stackhold::Terraform::State"), properties)
+    record = StateRecord(where.stack, where.region, {LogicalId("state"): state}, last_modified=scene.clock.now())
+    scene.put(where.record, encode_record(record))
+
+
+def test_both_kinds_of_stacks_are_listed_with_what_is_in_them(shell: Shell, scene: LockScene) -> None:
+    scene.record()
+    terraform_record(scene, "network", "default", resources=12)
+    terraform_record(scene, "network", "prod", resources=None)
+    terraform_record(scene, "emptied", "default", resources=0)
+    assert [line.rsplit("  ", 1)[0].split() for line in shell.type("state", "list").out.splitlines()] == [
+        ["STACK", "REGION", "RESOURCES"],
+        ["emptied", "tf", "workspace", "default", "0"],
+        ["network", "tf", "workspace", "default", "12"],
+        ["network", "tf", "workspace", "prod", "?"],
+        ["payments", "eu-west-1", "2"],
+    ]
+    found = shell.type("state", "list", "--json").json()["stacks"]
+    assert [(each["kind"], each.get("workspace"), each["resources"]) for each in found] == [
+        ("terraform", "default", 0),
+        ("terraform", "default", 12),
+        ("terraform", "prod", None),
+        ("cloudformation", None, 2),
+    ]
+    only = shell.type("state", "list", "--workspace", "prod", "--json").json()["stacks"]
+    assert [(each["stack"], each["workspace"]) for each in only] == [("network", "prod")]
+    assert "stacks      4, 3 of them Terraform's\nresources   14\n" in shell.type("state", "info").out
+    info = shell.type("state", "info", "--json").json()
+    assert (info["stacks"], info["terraformStacks"], info["resources"]) == (4, 3, 14)
+
+
+def test_who_misses_a_stack_is_told_where_one_of_that_name_is(shell: Shell, scene: LockScene) -> None:
+    scene.record()
+    terraform_record(scene, "network", "default", resources=12)
+    for command in ("state show", "events", "drift", "destroy --yes", "rollback --yes", "cancel", "force-unlock --yes"):
+        typed = shell.type(*command.split(), "payments", "--region", "us-east-1")
+        assert (typed.code, typed.err) == (
+            1,
+            "stackhold: no stack payments in us-east-1 in file:.stackhold\nIt is in eu-west-1: --region eu-west-1\n",
+        )
+        for region in ((), ("--region", "us-east-1")):
+            typed = shell.type(*command.split(), "network", *region)
+            assert typed.code == 1
+            assert "with --workspace default; it is changed from its module's folder, with: stackhold tf" in typed.err
+    typed = shell.type("events", "network", "--workspace", "prod")
+    assert typed.err == (
+        "stackhold: no Terraform stack network in workspace prod in file:.stackhold\n"
+        "It is in the workspace default: --workspace default\n"
+    )
+    typed = shell.type("state", "show", "payments", "--workspace", "default")
+    assert typed.err.endswith("One is in eu-west-1: without --workspace, --region eu-west-1\n")
 
 
 def test_a_stack_in_two_regions_must_be_told_apart(shell: Shell, scene: LockScene) -> None:

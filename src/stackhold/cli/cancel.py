@@ -31,6 +31,7 @@ def cancel(surroundings: Surroundings, /, stack: str, wait: bool, **options: obj
     from stackhold.errors import InputError
     from stackhold.runs.cancel import request_stop, wait_released
     from stackhold.runs.holder_process import pid_gone
+    from stackhold.runs.inspect import has_left_anything, no_such_stack
     from stackhold.runs.lock_messages import gone_words
 
     call = invocation(surroundings, options)
@@ -45,6 +46,8 @@ def cancel(surroundings: Surroundings, /, stack: str, wait: bool, **options: obj
         requested_by=owner(),
         unlock_command=wiring.command("force-unlock", keys.stack, keys.region),
     )
+    if lock is None and not has_left_anything(wiring.store, keys):
+        raise no_such_stack(wiring.store, keys)
     if lock is None:
         raise InputError(f"nobody holds the lock of {name}: there is no run to stop")
     say_from_here(f"the run on {name} is asked to stop all the same")

@@ -35,7 +35,7 @@ def destroy(surroundings: Surroundings, /, stack: str, **options: object) -> int
     began = wiring.clock.boot()
     keys = wiring.keys_of_recorded(stack)
     if not is_known(wiring.store, keys):
-        raise no_such_stack(keys.stack, keys.region, call.settings.store.value.url)
+        raise no_such_stack(wiring.store, keys)
     if not call.yes and not surroundings.can_ask:
         raise InputError(
             f"nobody can be asked here whether to destroy {keys.stack} ({keys.region}); nothing was changed",

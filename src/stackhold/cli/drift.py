@@ -31,7 +31,7 @@ def drift(surroundings: Surroundings, /, stack: str, **options: object) -> int:
     keys = wiring.keys_of_recorded(stack)
     found = read_record(wiring.store, keys)
     if found is None:
-        raise no_such_stack(keys.stack, keys.region, call.settings.store.value.url)
+        raise no_such_stack(wiring.store, keys)
     report = drift_stack(found.required(), wiring.session.aws(keys.region), native=handler_for)
     paint = Paint(surroundings.color_on(call.output.human))
     call.output.answer(render_drift.drift_document(report), render_drift.drift_text(report, paint=paint))

@@ -40,7 +40,7 @@ def events(
     keys = wiring.keys_of_recorded(stack)
     known = run_ids(wiring.store, keys)
     if not known and not is_known(wiring.store, keys):
-        raise no_such_stack(keys.stack, keys.region, call.settings.store.value.url)
+        raise no_such_stack(wiring.store, keys)
     chosen = _choose(keys, known, run) if run else None
     if follow:
         _follow(call, wiring, keys, chosen)

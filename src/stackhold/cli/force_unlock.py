@@ -31,9 +31,14 @@ def force_unlock(surroundings: Surroundings, /, stack: str, **options: object) -
     Shows the holder and asks. Deletes only the lock that it showed. If the holder is alive, both it and the next run
     may act until its next save or renewal: ask it to stop with `stackhold cancel` instead.
     """
+    from stackhold.runs.inspect import has_left_anything, no_such_stack
+
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
-    return unlock_stack(call, wiring, wiring.keys_of_recorded(stack))
+    keys = wiring.keys_of_recorded(stack)
+    if not has_left_anything(wiring.store, keys):
+        raise no_such_stack(wiring.store, keys)
+    return unlock_stack(call, wiring, keys)
 
 
 def unlock_stack(call: Invocation, wiring: Wiring, keys: Keys) -> int:

@@ -134,6 +134,11 @@ def workspace_option(function: F) -> F:
     )(function)
 
 
+def only_workspace_option(function: F) -> F:
+    """`--workspace`, for commands that look at all stacks."""
+    return click.option("--workspace", metavar="NAME", help="Only Terraform stacks, in this workspace.")(function)
+
+
 def yes_option(function: F) -> F:
     """`--yes`."""
     return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(function)

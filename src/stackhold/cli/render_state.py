@@ -25,8 +25,9 @@ def list_text(views: Sequence[StackView], *, is_long: bool, now: Instant, url: s
     head = ["STACK", "REGION", "RESOURCES", "LAST CHANGE"]
     rows = [head + (["LOCK"] if is_long else [])]
     for view in views:
-        resources, changed = _record_cells(view, now)
-        row = [view.keys.stack, view.keys.region, resources, changed]
+        resources = "?" if view.resources is None else str(view.resources)
+        place = f"tf workspace {view.keys.region}" if view.keys.is_terraform else view.keys.region
+        row = [view.keys.stack, place, resources, _changed_cell(view, now)]
         rows.append(row + ([_lock_cell(view)] if is_long else []))
     return table(rows)
 
@@ -112,12 +113,17 @@ def info_text(facts: JsonMap) -> str:
         "store": f"{facts['store']}  (from {facts['setBy']})",
         "prefix": facts["prefix"],
         "region": region,
-        "stacks": facts["stacks"],
+        "stacks": _stacks_words(facts),
         "resources": facts["resources"],
         "locks": facts["locks"],
         "unreadable": facts["unreadable"],
     }
     return lines_text(f"{name:<12}{value}" for name, value in lines.items())
+
+
+def _stacks_words(facts: JsonMap) -> str:
+    terraform = f", {facts['terraformStacks']} of them Terraform's" if facts["terraformStacks"] else ""
+    return f"{facts['stacks']}{terraform}"
 
 
 def lock_lines(view: LockView | None) -> list[str]:
@@ -159,13 +165,11 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _record_cells(view: StackView, now: Instant) -> tuple[str, str]:
+def _changed_cell(view: StackView, now: Instant) -> str:
     if view.record is None:
-        return "0", "-"
+        return "-"
     record = view.record.record
-    if record is None:
-        return "?", "not readable"
-    return str(len(record.resources)), ago(max(0, now - record.last_modified))
+    return "not readable" if record is None else ago(max(0, now - record.last_modified))
 
 
 def _lock_cell(view: StackView) -> str:
@@ -186,15 +190,17 @@ def _lock_cell(view: StackView) -> str:
 
 
 def _stack_document(view: StackView, *, is_long: bool) -> JsonMap:
-    document: dict[str, object] = {"stack": view.keys.stack, "region": view.keys.region, "isLocked": view.is_locked}
-    if view.record is None:
-        document.update({"resources": 0, "lastModified": None})
-    elif view.record.record is None:
-        document.update({"resources": None, "lastModified": None, "unreadable": view.record.unreadable})
-    else:
-        document.update(
-            {"resources": len(view.record.record.resources), "lastModified": view.record.record.last_modified}
-        )
+    keys, record = view.keys, view.record
+    document: dict[str, object] = {
+        "stack": keys.stack,
+        "region": keys.region,
+        "kind": "terraform" if keys.is_terraform else "cloudformation",
+        **({"workspace": keys.region} if keys.is_terraform else {}),
+        "isLocked": view.is_locked,
+        "resources": view.resources,
+        "lastModified": record.record.last_modified if record is not None and record.record is not None else None,
+        **({"unreadable": record.unreadable} if record is not None and record.record is None else {}),
+    }
     if is_long:
         document["lock"] = lock_document(view.lock)
     return document

@@ -37,14 +37,14 @@ def rollback(surroundings: Surroundings, /, stack: str, **options: object) -> in
     from stackhold.cli.running import Running, finish, run_guarded
     from stackhold.engines.cloudformation.rollback import RollbackEngine
     from stackhold.model.ids import LogicalId
-    from stackhold.runs.inspect import is_known, no_such_stack, run_ids
+    from stackhold.runs.inspect import has_left_anything, no_such_stack
 
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
     began = wiring.clock.boot()
     keys = wiring.keys_of_recorded(stack)
-    if not is_known(wiring.store, keys) and not run_ids(wiring.store, keys):
-        raise no_such_stack(keys.stack, keys.region, call.settings.store.value.url)
+    if not has_left_anything(wiring.store, keys):
+        raise no_such_stack(wiring.store, keys)
     orphans = options["orphans"]
     assert isinstance(orphans, tuple)
     identity = wiring.identity(stack=keys.stack, region=keys.region, operation="rollback", engine="cloudformation")

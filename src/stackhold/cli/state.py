@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stackhold.cli.options import invocation, store_options, workspace_option
+from stackhold.cli.options import invocation, only_workspace_option, store_options, workspace_option
 from stackhold.cli.wiring import Wiring
 
 if TYPE_CHECKING:
     from stackhold.cli.surroundings import Surroundings
+    from stackhold.runs.inspect import StackView
 
 
 @click.group()
@@ -21,16 +22,15 @@ def state() -> None:
 @state.command("list")
 @click.option("--long", "-l", "is_long", is_flag=True, help="Also the lock: owner, operation, age, time to expiry.")
 @store_options
-@workspace_option
+@only_workspace_option
 @click.pass_obj
 def list_(surroundings: Surroundings, /, is_long: bool, **options: object) -> None:
-    """List stacks with their resources and last change."""
+    """List stacks with their resources and last change, those of Terraform with their workspace."""
     from stackhold.cli import render_state
-    from stackhold.runs.inspect import list_stacks
 
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
-    views = list_stacks(wiring.store, wiring.clock, prefix=wiring.prefix, with_locks=is_long)
+    views = _views(wiring, with_locks=is_long)
     text = render_state.list_text(views, is_long=is_long, now=wiring.clock.now(), url=call.settings.store.value.url)
     call.output.answer(render_state.list_document(views, is_long=is_long), text)
 
@@ -81,28 +81,37 @@ def resources(surroundings: Surroundings, /, stack: str, **options: object) -> N
 
 @state.command("info")
 @store_options
-@workspace_option
+@only_workspace_option
 @click.pass_obj
 def info(surroundings: Surroundings, /, **options: object) -> None:
     """Show which store is used, and how much is in it."""
     from stackhold.cli import render_state
-    from stackhold.runs.inspect import list_stacks
 
     call = invocation(surroundings, options)
     wiring = Wiring(call.settings)
-    prefix = wiring.prefix
-    views = list_stacks(wiring.store, wiring.clock, prefix=prefix, with_locks=False)
-    records = [view.record.record for view in views if view.record is not None and view.record.record is not None]
+    views = _views(wiring, with_locks=False)
     region, region_set_by = wiring.region_and_source()
     facts = {
         "store": call.settings.store.value.url,
         "setBy": call.settings.store.source or "the built-in default",
-        "prefix": prefix,
+        "prefix": call.settings.state_prefix.value,
         "region": region,
         "regionSetBy": region_set_by,
         "stacks": len(views),
-        "resources": sum(len(record.resources) for record in records),
+        "terraformStacks": sum(view.keys.is_terraform for view in views),
+        "resources": sum(view.resources or 0 for view in views),
         "locks": sum(view.is_locked for view in views),
         "unreadable": sum(view.record is not None and view.record.record is None for view in views),
     }
     call.output.answer(facts, render_state.info_text(facts))
+
+
+def _views(wiring: Wiring, *, with_locks: bool) -> tuple[StackView, ...]:
+    """The stacks of the store: all, or those in the workspace that is named."""
+    from stackhold.runs.inspect import list_every_stack, list_stacks
+
+    workspace = wiring.settings.workspace
+    if workspace is None:
+        return list_every_stack(wiring.store, wiring.clock, prefix=wiring.prefix, with_locks=with_locks)
+    found = list_stacks(wiring.store, wiring.clock, prefix=wiring.prefix, with_locks=with_locks)
+    return tuple(view for view in found if view.keys.region == workspace)

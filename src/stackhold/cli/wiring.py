@@ -117,7 +117,7 @@ class Wiring:
 
     def keys_of_recorded(self, stack: str) -> Keys:
         """Where a recorded stack lies: in the region that is named, else in the only one that has it."""
-        from stackhold.runs.inspect import find_region, no_such_stack
+        from stackhold.runs.inspect import find_region, stack_is_nowhere
         from stackhold.runs.layout import Keys
 
         name, prefix = stack_name(stack, hint=_WHICH), self.prefix
@@ -126,7 +126,7 @@ class Wiring:
         named = self.settings.region.value
         region = region_name(named) if named else find_region(self.store, prefix=prefix, stack=name)
         if region is None:
-            raise no_such_stack(name, None, self.settings.store.value.url)
+            raise stack_is_nowhere(self.store, prefix=prefix, stack=name)
         return Keys(prefix, name, region)
 
     def keys(self, stack: StackName, region: Region) -> Keys:

@@ -6,21 +6,22 @@ beside everything that can; only who asks for one object by name gets the error 
 
 from __future__ import annotations
 
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackhold.decide.lock import Held, is_stale, silence
-from stackhold.errors import InputError, RecordTooNew, RecordUnreadable
+from stackhold.errors import InputError, RecordTooNew, RecordUnreadable, StoreError
 from stackhold.model.codec import decode_lock, decode_run_log
-from stackhold.model.ids import RunId
+from stackhold.model.ids import LogicalId, RunId
 from stackhold.ports.store import Stored
 from stackhold.runs.holder_process import pid_gone
-from stackhold.runs.layout import EVENTS, LOCK, RECORD, RUN_FILE, Keys, stacks, stacks_prefix
+from stackhold.runs.layout import EVENTS, LOCK, RECORD, RUN_FILE, TERRAFORM, Keys, every_prefix, stacks, stacks_prefix
 from stackhold.runs.records import decode_own
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stackhold.model.ids import Region, StackName
     from stackhold.model.instant import Instant
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
     from stackhold.model.record import StateRecord
     from stackhold.model.run_log import RunLog
     from stackhold.ports.clock import Clock
-    from stackhold.ports.store import Store, Version
+    from stackhold.ports.store import Entry, Store, Version
 
 _READERS = 8
+_LIVING = frozenset({RECORD, LOCK, RUN_FILE})
+_STATE = LogicalId("state")
+"""What a Terraform stack's record calls the state that the store keeps for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class RecordView:
 
 @dataclass(frozen=True, slots=True)
 class StackView:
-    """One stack in one region: its record, its lock, either of which may be absent."""
+    """One stack in one region or workspace: its record, its lock, either of which may be absent."""
 
     keys: Keys
     record: RecordView | None
@@ -88,10 +92,47 @@ class StackView:
     is_locked: bool = False
     """Whether a lock is there, read or not."""
 
+    @property
+    def resources(self) -> int | None:
+        """How many resources it has: of a Terraform stack those in its state. None where the store cannot say: the
+        record is not readable, or the state is sealed or in a backend of its own."""
+        if self.record is None:
+            return 0
+        record = self.record.record
+        if record is None:
+            return None
+        return _in_state(record) if self.keys.is_terraform else len(record.resources)
+
 
 def list_stacks(store: Store, clock: Clock, *, prefix: str, with_locks: bool = True) -> tuple[StackView, ...]:
-    """Every stack that has a record or a lock, by name and region; without `with_locks` no lock is read."""
-    found = stacks(prefix, store.list(stacks_prefix(prefix)))
+    """Every stack of one kind that has a record or a lock, by name and place; without `with_locks` no lock is read."""
+    return _views(store, clock, stacks(prefix, store.list(stacks_prefix(prefix))), with_locks=with_locks)
+
+
+def list_every_stack(store: Store, clock: Clock, *, prefix: str, with_locks: bool = True) -> tuple[StackView, ...]:
+    """The same of both kinds: the stacks of AWS and the Terraform stacks beside them."""
+    return _views(store, clock, _of_both_kinds(store, prefix, below=""), with_locks=with_locks)
+
+
+def places_of(store: Store, *, prefix: str, stack: StackName) -> tuple[Keys, ...]:
+    """Where a stack of this name has a record, a lock or a run file, of either kind."""
+    found = {
+        **_of_both_kinds(store, prefix, below=f"{stack}/"),
+        **_of_both_kinds(store, prefix, below=f"{TERRAFORM}/{stack}/"),
+    }
+    return tuple(sorted((keys for keys in found if keys.stack == stack and _LIVING & set(found[keys])), key=_by_name))
+
+
+def _of_both_kinds(store: Store, prefix: str, *, below: str) -> dict[Keys, Mapping[str, Entry]]:
+    """What one listing has of the stacks of AWS and of Terraform."""
+    own, terraform = every_prefix(prefix)
+    entries = list(store.list(stacks_prefix(own) + below))
+    return {**stacks(own, entries), **stacks(terraform, entries)}
+
+
+def _views(
+    store: Store, clock: Clock, found: Mapping[Keys, Mapping[str, Entry]], *, with_locks: bool
+) -> tuple[StackView, ...]:
     known = sorted((keys for keys in found if {RECORD, LOCK} & set(found[keys])), key=_by_name)
 
     def view(keys: Keys) -> StackView:
@@ -109,7 +150,7 @@ def read_stack(store: Store, clock: Clock, keys: Keys) -> StackView:
     """One stack; raises `InputError` when it has neither record nor lock."""
     record, lock = read_record(store, keys), read_lock(store, clock, keys)
     if record is None and lock is None:
-        raise no_such_stack(keys.stack, keys.region, store.facts.url)
+        raise no_such_stack(store, keys)
     return StackView(keys=keys, record=record, lock=lock, is_locked=lock is not None)
 
 
@@ -189,17 +230,57 @@ def is_known(store: Store, keys: Keys) -> bool:
     return any(isinstance(store.read(key), Stored) for key in (keys.record, keys.lock, keys.run_file))
 
 
-def no_such_stack(stack: StackName, region: Region | None, url: str) -> InputError:
-    """The error for a stack of which the store knows nothing."""
-    where = f" in {region}" if region else ""
+def has_left_anything(store: Store, keys: Keys) -> bool:
+    """Whether the store knows of a stack at all, and be it by the logs of its runs."""
+    return is_known(store, keys) or bool(run_ids(store, keys))
+
+
+def no_such_stack(store: Store, keys: Keys) -> InputError:
+    """The error for a stack of which the store knows nothing at this place; it says where one of that name is."""
+    kind, where = ("Terraform stack", f"workspace {keys.region}") if keys.is_terraform else ("stack", keys.region)
     return InputError(
-        f"no stack {stack}{where} in {url}",
-        hint="See what is recorded with: stackhold state list; another store is named with --state.",
+        f"no {kind} {keys.stack} in {where} in {store.facts.url}",
+        hint=_elsewhere(store, keys.prefix, keys.stack, is_terraform=keys.is_terraform, but=keys),
     )
 
 
-def _by_name(keys: Keys) -> tuple[str, str]:
-    return keys.stack, keys.region
+def stack_is_nowhere(store: Store, *, prefix: str, stack: StackName) -> InputError:
+    """The error for a stack that no region has."""
+    return InputError(
+        f"no stack {stack} in {store.facts.url}", hint=_elsewhere(store, prefix, stack, is_terraform=False)
+    )
+
+
+def _elsewhere(store: Store, prefix: str, stack: StackName, *, is_terraform: bool, but: Keys | None = None) -> str:
+    """Where a stack of this name is, and how it is named; what to do when it is nowhere, or nobody can say."""
+    places: tuple[Keys, ...] = ()
+    with contextlib.suppress(StoreError):
+        places = tuple(keys for keys in places_of(store, prefix=prefix, stack=stack) if keys != but)
+    regions = [keys.region for keys in places if not keys.is_terraform]
+    workspaces = [keys.region for keys in places if keys.is_terraform]
+    lines = []
+    if regions:
+        others = f"It is in {' and '.join(regions)}" if not is_terraform else f"One is in {' and '.join(regions)}"
+        lines.append(f"{others}: {'without --workspace, ' if is_terraform else ''}--region {regions[0]}")
+    if workspaces and is_terraform:
+        lines.append(f"It is in the workspace {' and '.join(workspaces)}: --workspace {workspaces[0]}")
+    elif workspaces:
+        lines.append(
+            f"A Terraform stack is called so: state, events, cancel and force-unlock find it with --workspace "
+            f"{workspaces[0]}; it is changed from its module's folder, with: stackhold tf"
+        )
+    return "\n".join(lines) or "See what is recorded with: stackhold state list; another store is named with --state."
+
+
+def _in_state(record: StateRecord) -> int | None:
+    """What a record of Terraform says of the state that it points at."""
+    state = record.resources.get(_STATE)
+    number = state.properties.get("resources") if state is not None else None
+    return number if isinstance(number, int) else None
+
+
+def _by_name(keys: Keys) -> tuple[str, bool, str]:
+    return keys.stack, keys.is_terraform, keys.region
 
 
 def _is_known(names: Iterable[str]) -> bool:

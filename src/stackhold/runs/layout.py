@@ -46,6 +46,11 @@ class Keys:
     region: Region
 
     @property
+    def is_terraform(self) -> bool:
+        """Whether it is a Terraform stack, whose `region` is its workspace."""
+        return _is_terraform(self.prefix)
+
+    @property
     def root(self) -> str:
         """What every key of this stack starts with, slash included."""
         return f"{self.prefix}/{self.stack}/{self.region}/"
@@ -128,6 +133,12 @@ def check_prefix(text: str) -> str:
 def terraform_prefix(prefix: str) -> str:
     """The prefix of the Terraform stacks beside the stacks of a prefix."""
     return f"{prefix}/{TERRAFORM}"
+
+
+def every_prefix(prefix: str) -> tuple[str, str]:
+    """The prefix of the stacks of AWS and that of the Terraform stacks beside them; either of them may be given."""
+    own = prefix.removesuffix(f"/{TERRAFORM}")
+    return own, terraform_prefix(own)
 
 
 def stacks_prefix(prefix: str) -> str:
