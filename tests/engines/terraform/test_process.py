@@ -469,6 +469,59 @@ def test_a_parent_that_is_killed_leaves_a_child_that_stops_by_itself_and_in_orde
     assert not is_process_alive(mark_file)
 
 
+CROWDED = """
+import threading, time
+for _ in range(60):
+    threading.Thread(target=time.sleep, args=[60], daemon=True).start()
+"""
+LISTENING = """
+import os, signal, time
+count = 0
+def interrupted(*_):
+    global count
+    count += 1
+    open('heard', 'w').close()
+signal.signal(signal.SIGINT, interrupted)
+print(os.getpid(), flush=True)
+while not count:
+    time.sleep(0.01)
+until = time.monotonic() + 1
+while time.monotonic() < until:
+    time.sleep(0.01)
+with open('count.new', 'w') as out:
+    out.write(str(count))
+os.rename('count.new', 'count')
+"""
+
+
+def test_a_parent_of_many_threads_that_is_killed_leaves_one_interrupt_and_no_second(bench: Bench) -> None:
+    code = CROWDED + PARENT.format(path=sys.path, folder=str(bench.folder), child=LISTENING)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        parent.kill()
+        parent.wait()
+    wait_until(lambda: bench.has("count"), "the child counts what it gets")
+    assert (bench.folder / "count").read_text() == "1"
+
+
+def test_a_child_that_was_asked_to_stop_is_not_asked_again_when_its_parent_is_killed(bench: Bench) -> None:
+    imports = f"import sys\nsys.path[:0] = {sys.path!r}\nfrom stackhold.model.run import StopCause\n"
+    imports += "from stackhold.ports.engine import Stop\n"
+    code = PARENT.format(path=sys.path, folder=str(bench.folder), child=LISTENING).replace(
+        "stopping=lambda: None", "stopping=lambda: Stop(StopCause.SIGTERM) if (here / 'asks').exists() else None"
+    )
+    with subprocess.Popen([sys.executable, "-c", imports + code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        (bench.folder / "asks").touch()
+        wait_until(lambda: bench.has("heard"), "the child is asked to stop")
+        parent.kill()
+        parent.wait()
+    wait_until(lambda: bench.has("count"), "the child counts what it gets")
+    assert (bench.folder / "count").read_text() == "1"
+
+
 @linux_only
 def test_a_child_whose_parent_was_gone_before_it_could_be_told_so_ends_at_once() -> None:
     code = f"import sys; sys.path[:0] = {sys.path!r}\nfrom stackhold.engines.terraform import process\n"

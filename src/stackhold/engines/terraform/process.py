@@ -2,8 +2,7 @@
 
 The child writes to files, never to a pipe: a pipe that closes kills it in the middle of a change, one that fills up
 stops it. It leads a session and a process group of its own, and where the system can do that (Linux) it gets the
-same SIGINT when its parent is killed as when it is asked to stop. That one comes when the *thread* that started the
-child ends, so the thread that starts a child also waits for it.
+same SIGINT when its parent is killed as when it is asked to stop (`watch.py`).
 
 A child that has ended keeps its process id until `sweep`: until then no signal can reach another's process.
 """
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from stackhold.engines.terraform.company import company, is_at_work, mark, marked_pid
 from stackhold.engines.terraform.tail import Tail
+from stackhold.engines.terraform.watch import Watch
 from stackhold.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,8 +77,9 @@ class ChildEnd:
 class Child:
     """One process with what it starts. `close` comes last; all methods belong to the thread that started it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], command: Command) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], command: Command, watch: Watch | None) -> None:
         self.pid = process.pid
+        self._watch = watch
         self._process = process
         self._exit_code: int | None = None
         self._is_closed = False
@@ -92,7 +93,13 @@ class Child:
         if not command.cwd.is_dir():
             raise InputError(f"{command.cwd} is not a directory")
         with _created(command.stdout) as out, _created(command.stderr) as err:
-            child = cls(_spawn(command, out, err), command)
+            watch = Watch.start()
+            try:
+                child = cls(_spawn(command, out, err, watch), command, watch)
+            except BaseException:
+                if watch is not None:
+                    watch.end()
+                raise
         mark(child.pid, _mark_of(command))
         return child
 
@@ -116,8 +123,10 @@ class Child:
         return ""
 
     def interrupt(self) -> None:
-        """Ask it to stop as soon as it can: one SIGINT, to the child alone."""
+        """Ask it to stop as soon as it can: one SIGINT, to the child alone, and none after it whatever befalls us."""
         if self.poll() is None:
+            if self._watch is not None:
+                self._watch.dismiss()
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGINT)
 
@@ -147,6 +156,8 @@ class Child:
             self._process.wait()
             self._is_closed = True
             self._mark.unlink(missing_ok=True)
+            if self._watch is not None:
+                self._watch.end()
 
 
 def is_process_alive(mark_file: Path) -> bool:
@@ -277,7 +288,7 @@ def _created(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def _spawn(command: Command, out: int, err: int) -> subprocess.Popen[bytes]:
+def _spawn(command: Command, out: int, err: int, watch: Watch | None) -> subprocess.Popen[bytes]:
     """Start the process. Signals wait meanwhile: one that meets the child before it is the runtime must neither be
     answered by our handlers in there nor get lost."""
     _keep_the_dead()
@@ -291,7 +302,7 @@ def _spawn(command: Command, out: int, err: int) -> subprocess.Popen[bytes]:
             stdout=out,
             stderr=err,
             start_new_session=True,
-            preexec_fn=_preparation(os.getpid()),
+            preexec_fn=_preparation(os.getpid(), watch),
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise _not_started(command, error) from error
@@ -309,31 +320,36 @@ def _keep_the_dead() -> None:
         set_signal(signal.SIGCHLD, None)
 
 
-def _preparation(parent: int) -> Callable[[], None]:
+def _preparation(parent: int, watch: Watch | None = None) -> Callable[[], None]:
     """What the child does between fork and exec. Another thread may have held any lock at the fork, so everything
     is looked up and made here; there only plain calls are left."""
-    prctl = getattr(ctypes.PyDLL(None), "prctl", None) if sys.platform == "linux" else None
+    prctl = getattr(ctypes.PyDLL(None), "prctl", None) if sys.platform == "linux" and watch is None else None
     if prctl is not None:
         prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
     arguments = (_PR_SET_PDEATHSIG, int(signal.SIGINT), 0, 0, 0)
     possible = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
     resettable = sorted(signum for signum in possible if signal.getsignal(signum) is not signal.SIG_DFL)
-    reset, default, set_mask, of_all, leave, parent_now = (
+    told_by = watch.told_by if watch is not None else None
+    reset, default, set_mask, of_all, leave, me, parent_now, tell = (
         signal.signal,
         signal.SIG_DFL,
         signal.pthread_sigmask,
         signal.SIG_SETMASK,
         os._exit,
+        os.getpid,
         os.getppid,
+        os.write,
     )
 
     def prepare() -> None:
         for signum in resettable:
             reset(signum, default)
+        if told_by is not None:
+            tell(told_by, b"%d\n" % me())
         if prctl is not None:
             prctl(*arguments)
-            if parent_now() != parent:
-                leave(_ORPHANED)
+        if parent_now() != parent:
+            leave(_ORPHANED)
         set_mask(of_all, ())
 
     return prepare
