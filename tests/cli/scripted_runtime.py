@@ -18,6 +18,8 @@ def main(folder: Path, arguments: list[str]) -> int:
     step = "-".join(words)
     if step == "version" and "-json" not in arguments:
         step = "version-text"
+    if step == "show" and "-json" not in arguments:
+        step = "show-plan"
     for argument in arguments:
         if argument.startswith("-out="):
             Path(argument.removeprefix("-out=")).write_text("a plan")

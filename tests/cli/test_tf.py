@@ -34,7 +34,7 @@ def test_options_become_arguments_of_the_steps_that_take_them(desk: TfDesk) -> N
     desk.finds_a_create()
     chosen = ("--var-file=prod.tfvars", "--target=terraform_data.a", "--replace=terraform_data.b")
     desk.tf("apply", "--yes", "--backend-config=bucket=mine", "--lock-timeout=90s", *chosen)
-    init, validate, plan, show, apply = desk.calls()
+    init, validate, plan, show, shown, apply = desk.calls()
     assert _options(init) == ["init", "-no-color", "-input=false", "-lock-timeout=90s", "-backend-config=bucket=mine"]
     assert validate == ["validate", "-json"]
     assert _options(plan) == [
@@ -48,15 +48,16 @@ def test_options_become_arguments_of_the_steps_that_take_them(desk: TfDesk) -> N
         "-lock-timeout=90s",
     ]
     assert show[:2] == ["show", "-json"]
+    assert shown[:2] == ["show", "-no-color"]
     assert _options(apply) == ["apply", "-json", "-input=false", "-lock-timeout=90s"]
 
 
 @pytest.mark.parametrize(
     ("operation", "steps"),
     [
-        ("plan", ["init", "validate", "plan", "show"]),
-        ("apply", ["init", "validate", "plan", "show", "apply"]),
-        ("destroy", ["init", "plan", "show", "apply"]),
+        ("plan", ["init", "validate", "plan", "show", "show"]),
+        ("apply", ["init", "validate", "plan", "show", "show", "apply"]),
+        ("destroy", ["init", "plan", "show", "show", "apply"]),
         ("refresh", ["init", "apply"]),
         ("drift", ["init", "apply", "plan", "show"]),
     ],
@@ -64,7 +65,7 @@ def test_options_become_arguments_of_the_steps_that_take_them(desk: TfDesk) -> N
 def test_each_operation_takes_its_steps(desk: TfDesk, operation: str, steps: list[str]) -> None:
     desk.finds_a_create()
     yes = ("--yes",) if operation in ("apply", "destroy") else ()
-    desk.tf(operation, *yes, expect=1 if operation == "drift" else 0)
+    desk.tf(operation, *yes)
     assert [call[0] for call in desk.calls()] == steps
 
 
@@ -113,7 +114,7 @@ def test_nothing_to_do_is_said_and_nothing_is_asked(desk: TfDesk) -> None:
     desk.finds()
     assert "No changes: the infrastructure is what the module says." in desk.tf("apply", "--yes").out
     assert "Nothing to destroy: the state has no resources." in desk.tf("destroy", "--yes").out
-    assert "No drift: the state is what there is." in desk.tf("drift").out
+    assert "No drift: what there is is what the state says." in desk.tf("drift").out
 
 
 def test_outputs_are_shown_and_kept_nowhere(desk: TfDesk) -> None:
@@ -167,8 +168,16 @@ def test_json_is_one_document_however_it_ends(desk: TfDesk) -> None:
     assert desk.run("tf", "plan", "--no-such-flag", "--json", expect=64).json()["error"]["kind"] == "UsageError"
 
 
+def drifted(address: str, action: str) -> dict[str, object]:
+    """The event of the stream that says so."""
+    resource = {"addr": address, "resource_type": "terraform_data", "resource_name": "a"}
+    change = {"resource": resource, "action": action}
+    return {"@message": "drift", "@module": "terraform.ui", "type": "resource_drift", "change": change}
+
+
 def test_drift_exits_1_and_names_what_an_apply_would_do(desk: TfDesk) -> None:
     desk.finds(change("terraform_data.a", "update"))
+    desk.say("apply", drifted("terraform_data.a", "update"))
     found = desk.tf("drift", "--json", expect=1)
     assert found.json()["plan"]["drift"] == {
         "detected": True,
@@ -178,7 +187,64 @@ def test_drift_exits_1_and_names_what_an_apply_would_do(desk: TfDesk) -> None:
         "delete": 0,
         "resources": [{"address": "terraform_data.a", "action": "update"}],
     }
+    assert "~   update   terraform_data.a" in found.err
     assert f"stackhold tf plan {desk.folder / 'shop'}" in found.err
+
+
+def test_what_is_only_not_applied_yet_is_no_drift(desk: TfDesk) -> None:
+    desk.finds(change("terraform_data.a", "update"))
+    done = desk.tf("drift")
+    assert "No drift: what there is is what the state says." in done.out
+    assert "An apply would do: 1 to update" in done.out
+
+
+def test_the_plan_is_shown_as_the_runtime_shows_it(desk: TfDesk) -> None:
+    desk.finds_a_create()
+    desk.say("show-plan", "\n  # terraform_data.a will be created\n\nPlan: 1 to add.\n")
+    done = desk.tf("plan")
+    assert "  # terraform_data.a will be created\n\nPlan: 1 to add.\nHash: " in done.out
+    assert "+   create" not in done.out
+
+
+def test_nothing_to_do_is_not_the_plan_that_was_approved(desk: TfDesk) -> None:
+    desk.finds()
+    done = desk.tf("apply", "--yes", "--expect-plan", "0badc0de", "--json", expect=1)
+    assert done.json()["outcome"] == "plan-changed"
+    assert "there is nothing to do" in done.err
+
+
+def test_a_module_of_another_folder_with_the_same_name_is_refused_before_anything(desk: TfDesk) -> None:
+    desk.finds_a_create()
+    desk.tf("apply", "--yes")
+    desk.write("other/shop/main.tf", "")
+    calls = len(desk.calls())
+    refused = desk.run("tf", "apply", "other/shop", "--yes", *desk.scripted, expect=1)
+    assert "their folders have one name" in refused.err
+    assert "--stack NAME" in refused.err
+    assert len(desk.calls()) == calls
+    desk.run("tf", "apply", "other/shop", "--yes", "--stack", "shop", *desk.scripted)
+    assert "their folders have one name" in desk.tf("apply", "--yes", expect=1).err
+
+
+def test_two_checkouts_of_a_repository_are_one_module(desk: TfDesk) -> None:
+    desk.finds_a_create()
+    for checkout in ("one", "two"):
+        desk.write(f"{checkout}/.git", "")
+        desk.write(f"{checkout}/net/shop/main.tf", "")
+        desk.run("tf", "apply", f"{checkout}/net/shop", "--yes", *desk.scripted)
+
+
+def test_without_a_store_named_it_is_in_the_modules_folder_from_wherever_it_is_called(desk: TfDesk) -> None:
+    desk.environment["STACKHOLD_STATE"] = ""
+    desk.tf("plan")
+    assert (desk.folder / "shop/.stackhold/stackhold/tf/shop/default/state.json").exists()
+    assert not (desk.folder / ".stackhold").exists()
+
+
+def test_what_a_runtime_says_where_it_has_no_diagnostics_is_shown_as_it_is(desk: TfDesk) -> None:
+    desk.say("init", code=1, err="Error: Failed to query\n\n  could not reach the registry of nobody/zz\n")
+    failed = desk.tf("plan", expect=1)
+    assert "could not reach the registry of nobody/zz" in failed.err
 
 
 def test_a_lock_of_somebody_else_is_named_without_advice_to_do_without_locks(desk: TfDesk) -> None:

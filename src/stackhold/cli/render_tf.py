@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stackhold.cli.printable import lines_text
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stackhold.engines.terraform.diagnostics import Diagnostic
-    from stackhold.engines.terraform.planfile import DriftSummary, PlannedChange, PlanSummary
+    from stackhold.engines.terraform.planfile import PlannedChange, PlanSummary
     from stackhold.engines.terraform.report import RunnerReport
     from stackhold.model.values import JsonMap
 
@@ -37,10 +38,10 @@ _MARKS = {
 }
 
 
-def plan_text(plan: PlanSummary) -> str:
-    """A plan: what happens to which resource, the counts, and the hash that names it."""
-    lines = [*_changes(plan.resources), f"Plan: {_counts(plan)}.", f"Hash: {plan.hash}"]
-    return lines_text(lines)
+def plan_text(plan: PlanSummary, shown: str = "") -> str:
+    """A plan as the runtime shows it, in short where it does not, and the hash that names it."""
+    in_short = [*_changes(plan.resources), f"Plan: {_counts(plan)}."]
+    return lines_text([*(shown.strip("\n").splitlines() or in_short), f"Hash: {plan.hash}"])
 
 
 def end_text(report: RunnerReport, operation: Operation) -> str:
@@ -58,11 +59,15 @@ def trouble_text(report: RunnerReport) -> str:
     for each in dict.fromkeys(report.diagnostics):
         if not (is_locked and each.summary == LOCK_SUMMARY):
             lines += _diagnostic(each)
+    if report.failure is not None and not lines and report.stderr:
+        lines += report.stderr.strip().splitlines()
     return lines_text(lines).rstrip("\n")
 
 
 def result_document(report: RunnerReport, operation: Operation, command: Sequence[str]) -> JsonMap:
-    """The result document, as a Job leaves it."""
+    """The result document, as a Job leaves it; but what is only not applied yet is no drift here."""
+    if report.drift is not None:
+        report = replace(report, drift=replace(report.drift, detected=bool(report.drifted)))
     document: dict[str, Any] = json.loads(result.encode(result_of(report, operation, command)))
     return document
 
@@ -89,12 +94,10 @@ def result_of(
 def _end_lines(report: RunnerReport, operation: Operation) -> Iterator[str]:
     if report.failure is None and report.plan is None and operation in _NOTHING:
         yield _NOTHING[operation]
-    if operation is Operation.PLAN and report.plan is not None:
-        yield from plan_text(report.plan).splitlines()
     if operation is Operation.FORCE_UNLOCK and report.failure is None:
         yield "The state lock is gone." if report.steps[-1].exit == 0 else "The state was not locked any more."
     if report.drift is not None:
-        yield from _drift_lines(report.drift)
+        yield from _drift_lines(report)
     if report.unrecorded:
         yield "An earlier run was killed before the state knew of these:"
         for each in report.unrecorded:
@@ -113,15 +116,15 @@ def _product(report: RunnerReport) -> str:
     return "tofu" if report.product == "opentofu" else "terraform"
 
 
-def _drift_lines(drift: DriftSummary) -> Iterator[str]:
-    if not drift.detected:
-        yield "No drift: the state is what there is."
-        return
-    yield "Drift:"
-    yield from _changes(drift.resources)
-    more = drift.create + drift.update + drift.replace + drift.delete - len(drift.resources)
-    if more > 0:
-        yield f"  … and {more} more"
+def _drift_lines(report: RunnerReport) -> Iterator[str]:
+    """What has changed behind the state's back, and apart from it what the module asks for and nobody has applied."""
+    if report.drifted:
+        yield "Drift: these are not what the state said, which says so now"
+        yield from _changes(report.drifted)
+    else:
+        yield "No drift: what there is is what the state says."
+    if report.plan is not None and report.plan.has_changes:
+        yield f"An apply would do: {_counts(report.plan)}"
 
 
 def _changes(changes: Sequence[PlannedChange]) -> list[str]:

@@ -236,6 +236,7 @@ class _Job:
             lock_timeout_s=parse_duration(options["lock_timeout"]) // 1000,
             plan_file=str(workdir / "plan"),
             approval=Approval.PLAN if self._is_judged else Approval.NONE,
+            expects_plan=bool(options["expect_plan"]) and operation is Operation.APPLY,
             backend_config=options["backend_config"],
             var_files=(str(variables),) if variables is not None and variables.is_file() else (),
             backup=str(self._backup(workdir)) if operation is Operation.RESTORE else "",

@@ -30,6 +30,7 @@ FILE_NAME = "stackhold.toml"
 _MAX_BYTES = 1024 * 1024
 _MAX_NUMBER = 10**18
 TAGS = "tags"
+DEFAULT_STORE = "file:.stackhold"
 DEFAULT_DEADLINE = Millis(3600 * SECOND)
 DEFAULT_GRACE = Millis(600 * SECOND)
 DEFAULT_LOCK_TTL = Millis(30 * MINUTE)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stackhold.runs.report import RunReport
 
 _CHANGING = frozenset({"apply", "destroy", "refresh", "state push", "force-unlock"})
-_DRIFTED = "what there is and what the module and its state say differ"
+_DRIFTED = "what there is has changed behind the state's back"
 
 
 def told(report: RunReport, done: RunnerReport | None, *, operation: Operation, target: Target) -> RunReport:
@@ -25,7 +25,7 @@ def told(report: RunReport, done: RunnerReport | None, *, operation: Operation, 
         return report
     has_begun = any(step.name in _CHANGING for step in done.steps)
     error = report.error
-    if operation is Operation.DRIFT and done.failure is None and done.drift is not None and done.drift.detected:
+    if operation is Operation.DRIFT and done.failure is None and done.drifted:
         error = error or _DRIFTED
     hint = report.hint or _next_step(report, done, operation=operation, target=target, has_begun=has_begun)
     return replace(report, changed=has_begun, error=error, hint=hint)
@@ -35,7 +35,7 @@ def _next_step(report: RunReport, done: RunnerReport, *, operation: Operation, t
     """The safe next step, where the run knows none; empty when what every run says will do."""
     failure = done.failure
     if failure is None:
-        is_drift = operation is Operation.DRIFT and done.drift is not None and done.drift.detected
+        is_drift = operation is Operation.DRIFT and bool(done.drifted)
         return f"Look at what an apply would do: {_command('plan', target)}" if is_drift else ""
     if failure.lock is not None:
         return _about_lock(failure.lock, target)

@@ -25,8 +25,9 @@ from stackhold.cli.wiring import owner
 from stackhold.engines.terraform.approval import APPROVED, Decision, PlanPolicy, judge_plan
 from stackhold.engines.terraform.engine import EMPTY_CONFIG, Place, TerraformEngine
 from stackhold.engines.terraform.environment import for_laptop
+from stackhold.engines.terraform.places import module_name
 from stackhold.engines.terraform.runtime import find_embedded, find_runtime
-from stackhold.engines.terraform.steps import Approval, Operation, Script
+from stackhold.engines.terraform.steps import Approval, Operation, Script, show_plan_step
 from stackhold.errors import InputError
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ def _engine(
         holder=owner().rpartition(":")[0],
         prepare=_Preparing(replace(target, env=env), bool(options.get("adopt_local_state"))),
         approve=approval,
+        module=module_name(target.module.directory),
+        is_named=bool(options.get("stack")),
         versions=wiring.state_versions(target.keys) if target.module.backend is None else None,
     )
 
@@ -120,6 +123,7 @@ def _script(
         lock_timeout_s=lock_timeout_s,
         plan_file=str(workdir / "plan"),
         approval=Approval.PLAN,
+        expects_plan=bool(options.get("expect_plan")),
         backend_config=tuple(_setting(text, cwd) for text in options["backend_config"]),
         var_files=tuple(str(_existing(cwd / text)) for text in options.get("var_files", ())),
         targets=tuple(options.get("targets", ())),
@@ -155,13 +159,15 @@ class _Asking:
         """Whose view must stand aside for a question."""
         self._reporter = reporter
 
-    def __call__(self, plan: PlanSummary, workshop: Workshop) -> Decision:
-        """Whether to go on."""
+    def __call__(self, plan: PlanSummary, workshop: Workshop, script: Script) -> Decision:
+        """Show it as the runtime does; whether to go on."""
         call = self.running.call
         decision = judge_plan(plan, self.policy)
         assert self._reporter is not None
         with self._reporter.paused():
-            call.output.say(render_tf.plan_text(plan))
+            if self.operation is not Operation.DRIFT:
+                end = workshop.take(show_plan_step(script))
+                call.output.say(render_tf.plan_text(plan, end.output.decode(errors="replace") if end.is_good else ""))
             if not decision.is_yes or self.operation not in (Operation.APPLY, Operation.DESTROY):
                 return decision
             verb = "Destroy all of it" if self.operation is Operation.DESTROY else "Apply this plan"

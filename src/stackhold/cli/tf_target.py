@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stackhold.cli.options import invocation
-from stackhold.cli.store_address import DirectoryAddress
+from stackhold.cli.settings import DEFAULT_STORE, Setting
+from stackhold.cli.store_address import DirectoryAddress, parse_store
 from stackhold.cli.wiring import Wiring
 from stackhold.engines.terraform.environment import for_laptop
 from stackhold.engines.terraform.module import inspect_module
@@ -42,7 +43,10 @@ class Target:
 
 
 def find_target(surroundings: Surroundings, options: Mapping[str, Any]) -> Target:
-    """Look at the module; raises `InputError` before anything is locked."""
+    """Look at the module; raises `InputError` before anything is locked.
+
+    Where no store is named, it is in the module's folder, from wherever the command is called.
+    """
     call = invocation(surroundings, dict(options))
     module = inspect_module(surroundings.cwd / str(options["directory"]))
     env, dropped = for_laptop(surroundings.environ)
@@ -56,7 +60,12 @@ def find_target(surroundings: Surroundings, options: Mapping[str, Any]) -> Targe
         str(named or module.directory.name),
         hint="" if named else "The name comes from the module's folder. Give another with --stack NAME.",
     )
-    wiring = Wiring(replace(call.settings, workspace=workspace))
+    settings = replace(call.settings, workspace=workspace)
+    if not settings.store.source:
+        store = parse_store(DEFAULT_STORE, base=module.directory, cwd=surroundings.cwd)
+        settings = replace(settings, store=Setting(store))
+        call = replace(call, settings=settings)
+    wiring = Wiring(settings)
     runtime = _anywhere(tuple(options["command"]), surroundings.cwd)
     return Target(call, wiring, module, env, wiring.keys(stack, workspace), dropped, runtime)
 

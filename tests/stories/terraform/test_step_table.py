@@ -116,22 +116,23 @@ def test_a_blocked_job_ends_with_the_plan_shown(wrapped: TfScene) -> None:
 
 def test_a_laptop_plans_shows_and_applies_that_very_file(wrapped: TfScene) -> None:
     show = ["show", "-json", "plan"]
+    for_people = ["show", "-no-color", "plan"]
     change = ["apply", "-json", "-input=false", WAIT, "plan"]
     wait = ("--lock-timeout", "7s")
 
     wrapped.tf("apply", *wait)
-    assert recorded(wrapped) == [VERSION, INIT, VALIDATE, planned(), show, change]
+    assert recorded(wrapped) == [VERSION, INIT, VALIDATE, planned(), show, for_people, change]
     wrapped.tf("apply", *wait)
     assert recorded(wrapped) == [VERSION, INIT, VALIDATE, planned()]
     wrapped.tf("plan", *wait, "--replace", "terraform_data.thing")
-    assert recorded(wrapped) == [VERSION, INIT, VALIDATE, planned("-replace=terraform_data.thing"), show]
+    assert recorded(wrapped) == [VERSION, INIT, VALIDATE, planned("-replace=terraform_data.thing"), show, for_people]
     wrapped.tf("drift", *wait)
     refresh = ["apply", "-json", "-input=false", "-refresh-only", "-auto-approve", WAIT]
     assert recorded(wrapped) == [VERSION, INIT, refresh, planned("-refresh=false")]
     backup = wrapped.folder / "backup.tfstate"
     backup.write_bytes((wrapped.module / "kept.tfstate").read_bytes())
     wrapped.tf("destroy", *wait)
-    assert recorded(wrapped) == [VERSION, INIT, planned("-destroy"), show, change]
+    assert recorded(wrapped) == [VERSION, INIT, planned("-destroy"), show, for_people, change]
     wrapped.tf("restore", *wait, "--from", str(backup))
     assert recorded(wrapped) == [
         VERSION,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from stackhold.engines.terraform.company import marked_pid
 from stackhold.engines.terraform.evidence import STREAMS, evidence_of
 from stackhold.engines.terraform.leftovers import StepNote, beginning, note_from
 from stackhold.engines.terraform.places import backend_digest
@@ -20,7 +21,7 @@ from stackhold.engines.terraform.runner import Runner
 from stackhold.engines.terraform.state_keeper import find_unrecorded
 from stackhold.engines.terraform.steps import Operation
 from stackhold.engines.terraform.taking import Workshop
-from stackhold.errors import CloudError, StoodDown, StoreError
+from stackhold.errors import CloudError, InputError, StoodDown, StoreError
 from stackhold.model.events import Event, EventKind
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.ids import LogicalId, TypeName
@@ -53,6 +54,7 @@ _SKEW_MS: Final = 3_600_000
 """How far a host's clock may be from the store's when it is asked which versions came after a run's begin."""
 _LOOK_MS: Final = 200
 _TO_COME: Final = "what it left is taken up once the module is ready"
+MODULE: Final = "module"
 _BEFORE: Final = "before"
 _NOTE: Final = "note"
 
@@ -90,7 +92,11 @@ class TerraformEngine:
     holder: str
     """`user@hostname`, as the runtime names the holder of a lock."""
     prepare: Prepare
-    approve: Callable[[PlanSummary, Workshop], Decision]
+    approve: Callable[[PlanSummary, Workshop, Script], Decision]
+    module: str = ""
+    """Which module this is, whatever machine it lies on; written into the record."""
+    is_named: bool = False
+    """Whether the stack was named, and does not have its name from the module's folder."""
     versions: StateVersions | None = None
     """Where the state's versions are, for a module that declares no backend."""
     left: tuple[StepNote, ...] = ()
@@ -102,7 +108,18 @@ class TerraformEngine:
         kill_marked(self.workdir / STREAMS)
 
     def plan(self, record: StateRecord | None, identity: RunIdentity) -> TerraformWork:
-        """Everything is decided by the runtime, under the lock."""
+        """Everything is decided by the runtime, under the lock.
+
+        Raises `InputError` when the record is of another module whose folder has the same name.
+        """
+        known = known_module(record)
+        if known and known != self.module and not self.is_named:
+            raise InputError(
+                f"the stack {identity.stack} ({identity.region}) is of the module {known}, and this is {self.module}: "
+                "their folders have one name",
+                hint="Nothing was changed. Give this one a name of its own with --stack NAME; if the module has only "
+                f"moved, say so with --stack {identity.stack}.",
+            )
         return TerraformWork(self, record, identity)
 
     def recover(
@@ -208,20 +225,24 @@ class TerraformWork:
         until = run.clock.boot() + self.engine.script.lock_timeout_s * 1000
         while evidence.is_running:
             if run.clock.boot() >= until:
-                raise CloudError(
-                    f"the run {note.run_id} died, and the runtime that it had started is still at work on this host",
-                    hint=f"Nothing was changed. Its folder names the process: {note.workdir}/{STREAMS}/*.pid",
-                )
+                raise _still_running(note)
             run.wait(_LOOK_MS)
             evidence = evidence_of(note)
         return evidence
 
     def _plan_key(self, run: Run) -> bytes:
-        """What keys the hashes of plans: the record's lineage, which only those who may read the record know."""
+        """What keys the hashes of plans: the record's lineage, which only those who may read the record know.
+
+        Beside it the record says which module it is of.
+        """
+        module = self.engine.module
+        parameters = {MODULE: module} if module and module != known_module(self.record) else None
         if self.record is not None and self.record.lineage:
+            if parameters is not None:
+                run.save([SetStack(parameters=parameters)])
             return self.record.lineage.encode()
         lineage = run.clock.nonce()
-        run.save([SetStack(lineage=lineage)])
+        run.save([SetStack(lineage=lineage, parameters=parameters)])
         return lineage.encode()
 
 
@@ -259,7 +280,14 @@ class _Host:
 
     def approve(self, plan: PlanSummary) -> Decision:
         assert self.workshop is not None
-        return self.engine.approve(plan, self.workshop)
+        return self.engine.approve(plan, self.workshop, self.engine.script)
+
+
+def known_module(record: StateRecord | None) -> str:
+    """Which module a record is of; empty when it does not say."""
+    parameters = record.parameters if record is not None else None
+    module = (parameters or {}).get(MODULE)
+    return module if isinstance(module, str) else ""
 
 
 def _extra(note: StepNote | None, before: Sequence[StepNote]) -> JsonMap:
@@ -267,6 +295,16 @@ def _extra(note: StepNote | None, before: Sequence[StepNote]) -> JsonMap:
     if before:
         extra[_BEFORE] = [each.document() for each in before]
     return extra
+
+
+def _still_running(note: StepNote) -> CloudError:
+    pids = [pid for file in (Path(note.workdir) / STREAMS).glob("*.pid") if (pid := marked_pid(file)) is not None]
+    named = f" (process {', '.join(map(str, pids))})" if pids else ""
+    end = f", or end it with: kill -9 {' '.join(f'-{pid}' for pid in pids)}" if pids else ""
+    return CloudError(
+        f"the run {note.run_id} died, and the runtime that it had started is still at work on this host{named}",
+        hint=f"Nothing was changed. Wait for it{end}",
+    )
 
 
 def _notes(left: Sequence[Intent]) -> Iterator[StepNote]:
@@ -294,7 +332,7 @@ def _result(operation: Operation, report: RunnerReport) -> WorkResult:
     if failure is not None:
         is_partly = report.outcome is Outcome.FAILED and report.touched > 0
         exit_code = ExitCode.PARTLY if is_partly else ExitCode.FAILED
-    elif operation is Operation.DRIFT and report.drift is not None and report.drift.detected:
+    elif operation is Operation.DRIFT and report.drifted:
         exit_code = ExitCode.FAILED
     return WorkResult(
         outcome=report.outcome,

@@ -38,6 +38,18 @@ def workspace_of(directory: Path, env: Mapping[str, str]) -> str:
         raise InputError(f"{file}, which names the workspace, cannot be read: {error}") from error
 
 
+def module_name(directory: Path) -> str:
+    """Which module this is: its path in its repository, else in its machine.
+
+    Two checkouts of one repository are one module; two folders of one name are not.
+    """
+    whole = directory.resolve()
+    for folder in (whole, *whole.parents):
+        if (folder / ".git").exists():
+            return str(whole.relative_to(folder)) if whole != folder else folder.name
+    return str(whole)
+
+
 def backend_digest(directory: Path, env: Mapping[str, str]) -> str:
     """Tells the place of one state from that of another, without secrets; empty when `init` has set up none."""
     try:

@@ -10,7 +10,7 @@ from stackhold.model.run import Outcome
 if TYPE_CHECKING:
     from stackhold.engines.terraform.diagnostics import Changes, Diagnostic
     from stackhold.engines.terraform.lock_info import LockInfo
-    from stackhold.engines.terraform.planfile import DriftSummary, PlanSummary
+    from stackhold.engines.terraform.planfile import DriftSummary, PlannedChange, PlanSummary
     from stackhold.engines.terraform.state_document import Unrecorded
 
 
@@ -49,8 +49,12 @@ class RunnerReport:
     steps: tuple[StepRecord, ...] = ()
     plan: PlanSummary | None = None
     drift: DriftSummary | None = None
+    drifted: tuple[PlannedChange, ...] = ()
+    """What the refresh of a drift operation found to be another than the state said."""
     changes: Changes | None = None
     failure: Failure | None = None
+    stderr: str = ""
+    """What a failed step without diagnostics said on standard error, for the terminal alone."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Errors and warnings of all steps."""
     unrecorded: tuple[Unrecorded, ...] = ()

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stackhold.engines.terraform import planfile
-from stackhold.engines.terraform.diagnostics import Verdict, error_summary, read_validation
+from stackhold.engines.terraform.diagnostics import Verdict, error_summary, read_validation, redacted
+from stackhold.engines.terraform.environment import secret_values
 from stackhold.engines.terraform.inheritance import Inheritance
 from stackhold.engines.terraform.lock_words import held_by
 from stackhold.engines.terraform.report import Failure, RunnerReport, StepRecord
@@ -159,6 +160,7 @@ class Runner:
             case "plan":
                 self._found_changes = end.verdict is Verdict.CHANGES
                 if not self._found_changes:
+                    self._check_expected()
                     self._conclude_drift(None)
             case "show":
                 self._judge_plan(end)
@@ -174,12 +176,18 @@ class Runner:
         self.report = replace(self.report, plan=plan)
         self._conclude_drift(plan)
         self._announce(plan)
+        decision = self.workshop.host.approve(plan)
         if self.script.operation not in (Operation.APPLY, Operation.DESTROY):
             return
-        decision = self.workshop.host.approve(plan)
         if not decision.is_yes:
             raise Ended(Failure(decision.kind, "apply", f"{decision.reason}; nothing was changed", hint=decision.hint))
         self._is_approved = True
+
+    def _check_expected(self) -> None:
+        """Nothing to do is not the plan that was approved."""
+        if self.script.expects_plan:
+            message = "there is nothing to do, and that is not the plan that was approved; nothing was changed"
+            raise Ended(Failure("plan-changed", "apply", message))
 
     def _announce(self, plan: planfile.PlanSummary) -> None:
         """How many operations an apply of this plan will tell of: a replacement is two."""
@@ -200,7 +208,12 @@ class Runner:
 
     def _conclude_drift(self, plan: planfile.PlanSummary | None) -> None:
         if self.script.operation is Operation.DRIFT and self._refreshed is not None and self._refreshed.summary:
-            self.report = replace(self.report, drift=planfile.drift_summary(self._refreshed.summary, plan))
+            found = self._refreshed.summary
+            self.report = replace(
+                self.report,
+                drift=planfile.drift_summary(found, plan),
+                drifted=tuple(planfile.PlannedChange(address, action) for address, action in found.drifted),
+            )
 
     def _salvage(self, end: StepEnd) -> None:
         """A state that could not be written is taken up at once where that is possible, else by the next run."""
@@ -220,6 +233,9 @@ class Runner:
         step, child = end.step.name, end.child
         diagnostics = end.summary.diagnostics if end.summary is not None else self.report.diagnostics
         tail = error_summary(diagnostics, lock=end.lock, stderr=child.stderr)
+        if end.summary is None and step != "validate":
+            stderr = redacted(child.stderr, secret_values(self.workshop.env))
+            self.report = replace(self.report, stderr=stderr)
         match end.verdict:
             case Verdict.LOCKED if end.lock is not None:
                 message = f"{step}: {held_by(end.lock)}"

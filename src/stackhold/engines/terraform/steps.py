@@ -69,6 +69,8 @@ class Script:
     plan_file: str = ""
     """Where a plan is saved, in full."""
     approval: Approval = Approval.NONE
+    expects_plan: bool = False
+    """Whether a certain plan was approved, so that finding nothing to do is another one."""
     backend_config: tuple[str, ...] = ()
     """For `init`, each `key=value` or a file."""
     var_files: tuple[str, ...] = ()
@@ -110,6 +112,11 @@ def force_unlock_step(lock_id: str) -> Step:
 def state_pull_step() -> Step:
     """Reads the state without its lock."""
     return Step("state pull", ("state", "pull"))
+
+
+def show_plan_step(script: Script) -> Step:
+    """Prints a saved plan as people read it."""
+    return Step("show plan", ("show", "-no-color", script.plan_file))
 
 
 def push_step(script: Script, file: str, *, force: bool) -> Step:
