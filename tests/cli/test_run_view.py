@@ -90,6 +90,14 @@ def test_events_read_as_log_lines() -> None:
     assert event_line(event(EventKind.OPERATION_STARTED, 1, "A", **QUEUE)) is None
 
 
+def test_what_warns_is_called_a_warning_and_shown_once_whatever_its_kind() -> None:
+    out = io.StringIO()
+    taken_over = event(EventKind.LOCK_TAKEN_OVER, 1, message="took over the lock", isWarning=True)
+    PlainReporter(out).tell(taken_over)
+    PlainReporter(out).tell(event(EventKind.RECOVERED, 2, message="nothing new"))
+    assert out.getvalue() == "08:00:01Z  warning: took over the lock\n08:00:02Z  nothing new\n"
+
+
 def test_plain_output_shows_a_waiting_line_once_per_holder() -> None:
     out = io.StringIO()
     reporter = PlainReporter(out)

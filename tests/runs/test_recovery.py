@@ -399,7 +399,10 @@ def test_the_look_is_told_as_an_event() -> None:
     log = scene.log(report)
     assert log is not None
     [event] = [event for event in log.events if event.kind is EventKind.RECOVERED]
-    assert event.data == {"runId": DEAD, "takenOn": 1, "gone": 0, "absent": 0, "unknown": 0}
+    counts = {"takenOn": 1, "gone": 0, "absent": 0, "unknown": 0}
+    assert event.data == {"runId": DEAD, **counts, "isWarning": True}
+    assert event.message in report.warnings
+    assert event.message not in [each.message for each in log.events if each.kind is EventKind.WARNING]
 
 
 def test_a_takeover_that_meets_a_run_file_only_after_its_stamp_looks_before_it_acts() -> None:

@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING, TextIO
 
 from stackhold.cli.paint import PLAIN, Paint
-from stackhold.cli.run_view import RunView, event_line
+from stackhold.cli.run_view import RunView, event_line, is_warning
 from stackhold.model.events import EventKind
 
 if TYPE_CHECKING:
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 _QUIET = (
     EventKind.RUN_STARTED,
     EventKind.LOCK_ACQUIRED,
-    EventKind.LOCK_TAKEN_OVER,
     EventKind.PLANNED,
     EventKind.RUN_FINISHED,
 )
-"""What the command, or a warning, says in other words."""
+"""What the command says in other words."""
 _STYLES = {
     EventKind.OPERATION_DONE: "green",
     EventKind.OPERATION_FAILED: "red",
@@ -41,6 +40,10 @@ _STYLES = {
     EventKind.STOPPING: "yellow",
     EventKind.GOING_BACK: "yellow",
 }
+
+
+def _style(event: Event) -> str:
+    return _STYLES[EventKind.WARNING] if is_warning(event) else _STYLES.get(event.kind, "")
 
 
 class PlainReporter:
@@ -58,7 +61,8 @@ class PlainReporter:
             return
         line = event_line(event)
         if line is not None and not self._is_gone:
-            self._write(self._paint(_STYLES[event.kind], line) if event.kind in _STYLES else line)
+            style = _style(event)
+            self._write(self._paint(style, line) if style else line)
 
     def _is_repeated(self, event: Event) -> bool:
         """Whether it only says again which holder is waited for."""
@@ -122,7 +126,7 @@ class LiveReporter:
             from rich.text import Text
 
             try:
-                self._console.print(Text(line, style=_STYLES.get(event.kind, "")), soft_wrap=True)
+                self._console.print(Text(line, style=_style(event)), soft_wrap=True)
             except (OSError, ValueError):
                 self.close()
 

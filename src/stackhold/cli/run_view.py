@@ -174,10 +174,15 @@ def _line(event: Event, *, is_verbose: bool) -> str | None:
     at = clock_time(event.at)
     if event.kind in _MARKS:
         return f"{at}  {_operation_line(event)}"
-    if event.kind is EventKind.WARNING:
+    if is_warning(event):
         return f"{at}  warning: {event.message}"
     said = _said(event)
     return f"{at}  {said}" if said else None
+
+
+def is_warning(event: Event) -> bool:
+    """Whether a reader is warned by it, whatever its kind."""
+    return event.kind is EventKind.WARNING or event.data.get("isWarning") is True
 
 
 def _said(event: Event) -> str:

@@ -80,11 +80,12 @@ class RunLogKeeper:
         """Tell something that happened just now."""
         self.tell(Event(kind, self._clock.now(), logical_id, message, data or {}))
 
-    def warn(self, message: str) -> None:
-        """Tell a warning; the report lists it too."""
+    def warn(self, message: str, *, by: EventKind = EventKind.WARNING, data: dict[str, object] | None = None) -> None:
+        """Tell a warning, once; the report lists it too. An event of its own kind says in its data that it is one."""
         with self._telling:
             self._warnings.append(message)
-        self.say(EventKind.WARNING, message)
+        flag = {} if by is EventKind.WARNING else {"isWarning": True}
+        self.say(by, message, {**(data or {}), **flag})
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -235,8 +235,8 @@ class GuardedRun:
         before = acquired.replaced
         if before is not None:
             message = f"took over the lock of {before.owner} ({before.operation}), which had expired"
-            log.say(EventKind.LOCK_TAKEN_OVER, message, {"owner": before.owner, "operation": before.operation})
-            log.warn(message)
+            data: dict[str, object] = {"owner": before.owner, "operation": before.operation}
+            log.warn(message, by=EventKind.LOCK_TAKEN_OVER, data=data)
         log.say(EventKind.LOCK_ACQUIRED, data={"waitedMs": acquired.waited_ms, "lockId": self._parts.lock.id})
 
     def _prepare(

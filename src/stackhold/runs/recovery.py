@@ -115,19 +115,17 @@ class Recovering:
         found = "; ".join(part for part in parts if part) or recovery.summary or "all that it had in flight is recorded"
         message = f"an earlier run did not settle ({left.operation} of {left.owner}). {found}"
         is_news = any(intent.first_seen_at is None for intent in left_by(left))
-        log.say(
-            EventKind.RECOVERED,
-            message,
-            {
-                "runId": left.run_id,
-                "takenOn": len(recovery.taken_on),
-                "gone": len(recovery.gone),
-                "absent": len(recovery.absent),
-                "unknown": len(recovery.unknown),
-            },
-        )
+        data: dict[str, object] = {
+            "runId": left.run_id,
+            "takenOn": len(recovery.taken_on),
+            "gone": len(recovery.gone),
+            "absent": len(recovery.absent),
+            "unknown": len(recovery.unknown),
+        }
         if is_news or recovery.taken_on or recovery.gone:
-            log.warn(message)
+            log.warn(message, by=EventKind.RECOVERED, data=data)
+        else:
+            log.say(EventKind.RECOVERED, message, data)
         for advice in recovery.advice:
             log.warn(f"what an earlier run had in flight could not be looked at: {advice}")
 
