@@ -56,14 +56,17 @@ def backoff_until(snapshot: Snapshot, op: Operation, now: Instant) -> Instant | 
 
 
 def apply_is_unconverged(jobs: Iterable[JobFact]) -> bool:
-    """Whether the last apply that did something failed, and so may have changed what the state does not say.
+    """Whether the last apply that did something failed, and so may have changed what the state does not say."""
+    return bool(unconverged(jobs, Operation.APPLY))
 
-    A remediation that failed is no such apply: the cap on remediations decides about its next try. One that was
-    stopped before it changed anything says nothing about the one before.
+
+def unconverged(jobs: Iterable[JobFact], op: Operation) -> list[JobFact]:
+    """The runs since the last success that may have left something half done, newest first.
+
+    A remediation that failed is none: the cap on remediations decides about its next try. One that was stopped before
+    it changed anything says nothing about the one before.
     """
-    return any(
-        not job.is_remediation and not job.outcome.waits_for_approval for job in _since_success(jobs, Operation.APPLY)
-    )
+    return [job for job in _since_success(jobs, op) if not job.is_remediation and not job.outcome.waits_for_approval]
 
 
 def may_remediate(snapshot: Snapshot) -> bool:
