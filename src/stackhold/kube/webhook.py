@@ -57,7 +57,7 @@ class Webhook:
         self._server.context = _context(serving)
 
     def close(self) -> None:
-        """Take no more connections and give the port back; answers on their way still go out while the process lives."""
+        """Take no more connections and give the port back; answers on their way still go out."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
