@@ -27,11 +27,11 @@ from stackhold.kube.leases import (
     gate_of_machine,
     judge,
     lease_body,
+    lease_wait,
     needs,
     read_lease,
     release,
     releases_after,
-    run_lease_wait,
 )
 from stackhold.kube.names import Annotation, Kind, LeaseRole, lease_labels
 from stackhold.model.instant import HOUR, SECOND, Instant
@@ -148,10 +148,12 @@ def test_a_machine_does_not_wait_for_a_cluster_that_is_done(verdict: Verdict) ->
 
 
 def test_a_wait_names_the_holder_or_the_race() -> None:
-    held = run_lease_wait(lease(operation="drift"), NOW)
+    held = lease_wait(lease(operation="drift"), NOW)
     assert held.message == f"the run lease is held by Job {OTHER}, which runs drift"
-    assert run_lease_wait(None, NOW).message == "the run lease is held by another manager, which took it first"
+    assert lease_wait(None, NOW).message == "the run lease is held by another manager, which took it first"
     assert held.conflict is Conflict.RUN_LEASE
+    other = lease_wait(lease("captf-c-prod-apply-a3-abcdef"), NOW, role=LeaseRole.CLUSTER)
+    assert other.message == "the cluster's write lease is held by Job captf-c-prod-apply-a3-abcdef, which runs apply"
 
 
 def test_only_the_holders_lease_is_released_and_only_as_it_was_read() -> None:
@@ -287,3 +289,21 @@ def test_a_cluster_and_its_machines_never_run_at_once_whatever_the_order(
             gate.end_one()
         (gate.take if half == "take" else gate.look)(who)
         assert not ("cluster" in gate.running and len(gate.running) > 1)
+
+
+@given(order=st.lists(st.sampled_from([("web-1", "take"), ("web-1", "look"), ("web-2", "take"), ("web-2", "look")])))
+def test_no_stream_of_machine_operations_holds_up_a_cluster_longer_than_those_that_run(
+    order: list[tuple[str, str]],
+) -> None:
+    gate = Gate()
+    gate.take("web-1")
+    gate.look("web-1")
+    gate.take("cluster")
+    for who, half in order:
+        (gate.take if half == "take" else gate.look)(who)
+        assert gate.running == {"web-1"}
+    gate.end_one()
+    for who in ("web-1", "web-2"):
+        gate.look(who)
+    gate.look("cluster")
+    assert gate.running == {"cluster"}

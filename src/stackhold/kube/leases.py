@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from stackhold.engines.terraform.steps import Operation
-from stackhold.kube.names import Annotation, Kind
+from stackhold.kube.names import Annotation, Kind, LeaseRole
 from stackhold.kube.snapshot import is_gated
 from stackhold.kube.times import micro_time, parse_time
 from stackhold.model.instant import MINUTE, SECOND, Instant
@@ -141,11 +141,12 @@ def judge(lease: HeldLease | None, *, job: str, holder_job: HolderJob, now: Inst
     return Verdict.HELD
 
 
-def run_lease_wait(lease: HeldLease | None, now: Instant) -> LeaseWait:
+def lease_wait(lease: HeldLease | None, now: Instant, *, role: LeaseRole = LeaseRole.RUN) -> LeaseWait:
     """What an operation waits for that did not get a lease; without one, somebody else wrote it first."""
     by = f"Job {lease.holder}" if lease is not None and lease.holder else "another manager, which took it first"
-    what = f", which runs {lease.operation}" if lease is not None and lease.holder and lease.operation else ""
-    return LeaseWait(Conflict.RUN_LEASE, f"the run lease is held by {by}{what}", _again(now))
+    doing = f", which runs {lease.operation}" if lease is not None and lease.holder and lease.operation else ""
+    what = "run lease" if role is LeaseRole.RUN else "cluster's write lease"
+    return LeaseWait(Conflict.RUN_LEASE, f"the {what} is held by {by}{doing}", _again(now))
 
 
 def gate_of_cluster(running: Iterable[HeldLease], now: Instant) -> LeaseWait | None:
