@@ -225,6 +225,9 @@ class Round:
             self.problems.append(f"the lock {before} has become {after}")
         if ended.code != 1 or not re.search(rf"force-unlock .*{re.escape(lock_id)}", ended.said):
             self.problems.append(f"the lock {before} was not reported with its command: {ended.told()}")
+        folders = list((self.plot.folder / "cache" / "stackhold" / "tf").glob("*/*"))
+        if len(folders) > 1:
+            self.problems.append(f"a run that only met a lock has kept a folder: {folders}")
         return "another's reported" if foreign else "reported"
 
     def _unlock_as_told(self, ended: Ended, lock_id: str) -> None:
