@@ -57,7 +57,7 @@ def job_document(operation: Operation = Operation.APPLY, **status: Any) -> dict[
 def job_view(operation: Operation = Operation.APPLY, *, marks: dict[str, str] | None = None, **status: Any) -> JobView:
     """The same, read."""
     document = job_document(operation, **status)
-    document["metadata"]["annotations"] |= marks or {}
+    document["metadata"].setdefault("annotations", {}).update(marks or {})
     view = read_job(document)
     assert view is not None
     return view

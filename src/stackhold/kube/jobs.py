@@ -154,6 +154,7 @@ def build_job(order: Order) -> dict[str, Any]:
     _check(order)
     owner, what, policy = order.owner, order.identity, order.policy
     labels = job_labels(owner.kind, owner.name, owner.cluster, what.operation, what.attempt)
+    annotations = _annotations(order)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -161,7 +162,7 @@ def build_job(order: Order) -> dict[str, Any]:
             "name": order.name,
             "namespace": owner.namespace,
             "labels": labels,
-            "annotations": _annotations(order),
+            **({"annotations": annotations} if annotations else {}),
             "ownerReferences": [owner_reference(owner)],
         },
         "spec": {
