@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 GRACE_MS: Final = MINUTE
+CREATE_WITHIN_MS: Final = GRACE_MS // 2
+"""How long after a lease was taken its Job may be created; the request itself has the rest of the grace."""
 POD_GRACE_S: Final = 600
 BACKSTOP_MARGIN_S: Final = 300
 REQUEUE_MS: Final = 30 * SECOND
@@ -139,6 +141,15 @@ def judge(lease: HeldLease | None, *, job: str, holder_job: HolderJob, now: Inst
     if lease.backstop_ms is not None and age > lease.backstop_ms:
         return Verdict.TAKEOVER
     return Verdict.HELD
+
+
+def may_create(since_taken_ms: int) -> bool:
+    """Whether the Job may still be created on a lease that was taken so long ago, by a clock that sleep does not stop.
+
+    A manager that was held up must not create what another, for whom the grace is over, has meanwhile replaced. It
+    takes the lease again first.
+    """
+    return 0 <= since_taken_ms <= CREATE_WITHIN_MS
 
 
 def lease_wait(lease: HeldLease | None, now: Instant, *, role: LeaseRole = LeaseRole.RUN) -> LeaseWait:
