@@ -5,7 +5,7 @@ WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test test-runtimes check bench faults fuzz pins schemas docs
+.PHONY: help setup demo test test-runtimes test-cluster check bench faults fuzz pins schemas docs
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -24,13 +24,18 @@ setup: .venv/.ready  ## a virtual environment in .venv, with everything that the
 demo: setup  ## deploy, watch, change, diff, drift and destroy a 48-resource stack on an emulator
 	$(BIN)/python -m tools.demo
 
-# Without those marked `runtimes`: they need what test-runtimes builds, and so Go.
+# Without those marked `runtimes` or `cluster`: they need what test-runtimes and test-cluster build, and so Go.
 test: setup  ## every test that needs no more than Python
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not runtimes"
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not runtimes and not cluster"
 
 test-runtimes: setup  ## the tests on OpenTofu and real providers; builds them once, with Go, into the user's cache
 	$(BIN)/python -m tests.runtimes.build
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m runtimes
+
+test-cluster: setup  ## the tests on a real Kubernetes control plane; builds it once, with Go, or uses KUBEBUILDER_ASSETS
+	$(BIN)/python -m tests.cluster.build
+	$(BIN)/python -m tests.cluster.cost
+	$(BIN)/pytest -n 2 --dist loadgroup -m cluster
 
 check: setup  ## the fast gate: format, lint, types, layers, sizes, docs, unit tests
 	$(BIN)/ruff format --check --quiet src tests tools benchmarks
@@ -40,7 +45,7 @@ check: setup  ## the fast gate: format, lint, types, layers, sizes, docs, unit t
 	$(BIN)/python tools/check_sizes.py src
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/list_resources.py --check
-	$(BIN)/pytest -n $(WORKERS) -m "not emulator and not story and not slow and not runtimes"
+	$(BIN)/pytest -n $(WORKERS) -m "not emulator and not story and not slow and not runtimes and not cluster"
 
 faults: setup  ## what may go wrong, at full length: the protocol model, each of its rules left out, faults at every request
 	$(BIN)/python -m tests.model_protocol --steps 1000000

@@ -69,6 +69,7 @@ def _fork(spec: dict[str, Any]) -> tuple[int, int]:
 def _become(spec: dict[str, Any]) -> None:
     _die_with(signal.SIGKILL)
     os.setsid()
+    os.umask(0o022)
     _call("sethostname", spec["host_name"].encode(), len(spec["host_name"].encode()))
     root = _make_root(spec)
     os.chdir(root)

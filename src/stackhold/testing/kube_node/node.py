@@ -6,6 +6,7 @@ come back. It needs root, for the namespaces of its containers; without, `NotRoo
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import datetime
 import os
@@ -19,6 +20,7 @@ from stackhold.testing.kube_node.images import Images
 from stackhold.testing.kube_node.pod_run import Desk, PodRun
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -56,6 +58,8 @@ class KubeNode:
         self.name = name
         self.images = images or Images()
         self.pace = Pace()
+        self.troubles: collections.deque[str] = collections.deque(maxlen=50)
+        """What the API server refused lately, for the eyes of who looks for why nothing happens."""
         self._api = Api(access)
         self._heartbeat = heartbeat
         self._closing = threading.Event()
@@ -90,6 +94,7 @@ class KubeNode:
         """Register the node and begin to run pods. Raises `NotRoot`."""
         if sys.platform != "linux" or os.geteuid() != 0:
             raise NotRoot("a test node needs Linux and root: it runs containers in namespaces of their own")
+        self._desk.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for thread in self._threads:
             thread.start()
         if not self._ready.wait(_READY_SECONDS):
@@ -120,7 +125,7 @@ class KubeNode:
         self._stop_watch()
         if processes == "die":
             for run in self._known():
-                run.kill()
+                run.die()
 
     def come_back(self) -> None:
         """End that: the node hears what it missed and reports what it knows."""
@@ -153,12 +158,20 @@ class KubeNode:
             if self._watch is not None:
                 self._watch.stop()
 
+    @contextlib.contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Outlive what the API server refuses, and its absence; note it."""
+        try:
+            yield
+        except (ApiError, ApiUnreachable) as error:
+            self.troubles.append(str(error))
+
     def _beat(self) -> None:
         """Keep the node registered and its Lease renewed."""
         while not self._closing.is_set():
             pause = _RETRY_SECONDS
             if not self._lost.is_set():
-                with contextlib.suppress(ApiError, ApiUnreachable):
+                with self._going_on():
                     self._register()
                     self._renew()
                     self._ready.set()
@@ -192,7 +205,7 @@ class KubeNode:
         """Hear of pods: a list, then what changes, again and again."""
         while not self._closing.is_set():
             if not self._lost.is_set():
-                with contextlib.suppress(ApiError, ApiUnreachable):
+                with self._going_on():
                     self._hear()
             self._closing.wait(_RETRY_SECONDS)
 
@@ -265,7 +278,8 @@ class KubeNode:
                 return
             try:
                 run.write(self._api)
-            except (ApiError, ApiUnreachable):
+            except (ApiError, ApiUnreachable) as error:
+                self.troubles.append(f"status of {run.namespace}/{run.name}: {error}")
                 self._report(run)
                 self._closing.wait(_RETRY_SECONDS)
 

@@ -62,13 +62,15 @@ def plan(
     argv = fields.arguments(container, entrypoint=image.entrypoint, command=image.command, env=env)
     if not argv:
         raise ConfigError("neither the pod nor the image names a command")
+    who = identity(pod, container, image)
+    env.setdefault("HOME", "/" if who.user else "/root")
     own = container.get("securityContext") or {}
     return Plan(
         argv=argv,
         env=env,
         working_dir=container.get("workingDir") or image.working_dir,
         host_name=host_name,
-        identity=identity(pod, container, image),
+        identity=who,
         mounts=[
             *(_volume(mount, volumes) for mount in container.get("volumeMounts") or ()),
             *(Mount(source, target, read_only=True) for target, source in image.mounts.items()),

@@ -62,6 +62,7 @@ class PodRun:
         self._pod = pod
         self._changed = threading.Condition()
         self._is_gone = False
+        self._is_killed = False
         self._is_over = False
         self._refusal = ""
         self._started_at = desk.now()
@@ -120,8 +121,14 @@ class PodRun:
         """One of its containers."""
         return next(one for one in (*self._inits, *self._mains) if one.name == name)
 
-    def kill(self) -> None:
-        """End all its processes at once."""
+    def die(self) -> None:
+        """End all its processes at once, and start none any more: the machine went off."""
+        with self._changed:
+            self._is_killed = True
+            self._changed.notify_all()
+        self._kill()
+
+    def _kill(self) -> None:
         for one in (*self._inits, *self._mains):
             if one.process is not None:
                 one.process.send(signal.SIGKILL)
@@ -267,7 +274,7 @@ class PodRun:
         grace = plans.grace_seconds(self._pod)
         give_up = time.monotonic() + grace
         with self._changed:
-            while any(one.is_running for one in self._all()) and not self._desk.closing.is_set():
+            while any(one.is_running for one in self._all()) and not self._is_off():
                 for one in self._all():
                     one.tell_to_end(signal.SIGTERM)
                 if plans.grace_seconds(self._pod) < grace:
@@ -278,7 +285,7 @@ class PodRun:
                     break
                 self._changed.wait(min(left, _LOOK_AGAIN_SECONDS))
         while any(one.is_running for one in self._all()):
-            self.kill()
+            self._kill()
             self._pause_anyway()
         for one in self._all():
             one.join()
@@ -294,11 +301,14 @@ class PodRun:
         self.wake()
         self._desk.report(self)
 
+    def _is_off(self) -> bool:
+        return self._is_killed or self._desk.closing.is_set()
+
     def _is_asked_to_go(self) -> bool:
         return bool(self._pod["metadata"].get("deletionTimestamp"))
 
     def _is_ending(self) -> bool:
-        return self._is_gone or self._is_asked_to_go() or self._desk.closing.is_set()
+        return self._is_gone or self._is_killed or self._is_asked_to_go() or self._desk.closing.is_set()
 
     def _pause(self, seconds: float) -> bool:
         with self._changed:
