@@ -10,14 +10,14 @@ import pytest
 from tests.cluster.jobs import IMAGE, Bench, shell
 from tests.cluster.waiting import wait_for
 
-from stackhold.testing.kube_node import ApiError, Image
+from stackhold.testing.kube_node import ApiError, Image, KubeNode
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.cluster.control_plane import ControlPlane
 
-    from stackhold.testing.kube_node import Api, KubeNode
+    from stackhold.testing.kube_node import Api
     from stackhold.testing.kube_node.process import Process
 
 pytestmark = pytest.mark.cluster
@@ -217,6 +217,41 @@ def test_a_lost_node_leaves_its_pod_going_away_until_it_comes_back(bench: Bench,
     node.come_back()
     bench.wait_for_job("lost", "Failed")
     assert not is_alive(process)
+
+
+def test_what_a_node_that_lost_its_power_ran_is_reported_when_it_is_back(bench: Bench, node: KubeNode) -> None:
+    bench.create_job("dark", {"containers": [shell("echo ready; sleep 1000")]})
+    name = bench.pod("dark")["metadata"]["name"]
+    bench.wait_for_state(name, "source", "running")
+    process = ready_process(bench, node, name)
+    node.lose(processes="die")
+    wait_for(lambda: not is_alive(process) or None, "the end of the process")
+    assert bench.pods("dark")[0]["status"]["phase"] == "Running"
+    node.come_back()
+    assert bench.wait_for_state(name, "source", "terminated")["exitCode"] == 137
+    bench.wait_for_job("dark", "Failed")
+
+
+def test_a_slow_node_pulls_first_and_starts_later(bench: Bench, node: KubeNode) -> None:
+    node.pace.start = 1000.0
+    bench.create_job("slow", {"containers": [shell("true")]})
+    name = bench.pod("slow")["metadata"]["name"]
+    bench.wait_for_state(name, "source", "waiting", "ContainerCreating")
+    bench.api.delete(bench.path("pods", name))
+    bench.wait_for_job("slow", "Failed")
+    node.pace.start = 0.0
+    bench.create_job("faster", {"containers": [shell("true")]})
+    bench.wait_for_job("faster", "Complete")
+
+
+def test_a_pod_goes_to_the_node_that_it_selects(bench: Bench, control_plane: ControlPlane, tmp_path: Path) -> None:
+    with KubeNode(control_plane.access(), tmp_path / "other", name="other-node") as other:
+        other.images.register(IMAGE, Image())
+        selector = {"kubernetes.io/hostname": "other-node"}
+        bench.create_job("there", {"containers": [shell("true")], "nodeSelector": selector})
+        bench.wait_for_job("there", "Complete")
+        assert bench.pods("there")[0]["spec"]["nodeName"] == "other-node"
+    bench.api.delete("/api/v1/nodes/other-node")
 
 
 def test_a_pod_deleted_by_force_is_not_a_dead_process(bench: Bench, node: KubeNode) -> None:

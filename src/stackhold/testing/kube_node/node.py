@@ -42,8 +42,8 @@ class NotRoot(Exception):
 class KubeNode:
     """A node that lives from `with` to the end of its block; then its containers are killed and nothing is reported.
 
-    `folder` keeps each pod's volumes and logs. `images` may be shared with other nodes; `pace` may be changed at any
-    time.
+    Making one raises `NotRoot` where it could not work. `folder` keeps each pod's volumes and logs. `images` may be
+    shared with other nodes; `pace` may be changed at any time.
     """
 
     def __init__(
@@ -55,6 +55,8 @@ class KubeNode:
         images: Images | None = None,
         heartbeat: float = 2.0,
     ) -> None:
+        if sys.platform != "linux" or os.geteuid() != 0:
+            raise NotRoot("a test node needs Linux and root: it runs containers in namespaces of their own")
         self.name = name
         self.images = images or Images()
         self.pace = Pace()
@@ -91,9 +93,7 @@ class KubeNode:
         ]
 
     def __enter__(self) -> KubeNode:
-        """Register the node and begin to run pods. Raises `NotRoot`."""
-        if sys.platform != "linux" or os.geteuid() != 0:
-            raise NotRoot("a test node needs Linux and root: it runs containers in namespaces of their own")
+        """Register the node and begin to run pods. Raises `ApiUnreachable`."""
         self._desk.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for thread in self._threads:
             thread.start()
