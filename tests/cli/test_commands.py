@@ -92,7 +92,7 @@ def test_a_plan_that_loses_data_is_blocked_where_nobody_can_say_yes(scene: Scene
     blocked = scene.run("deploy", "shop.json", "--json", expect=1)
     assert blocked.json()["outcome"] == "blocked"
     assert blocked.json()["changed"] is False
-    assert "the data of Table (replace) is lost" in blocked.err
+    assert "the data of Table (replace) would be lost" in blocked.err
     assert "--yes" in blocked.err
     assert scene.run("diff", "shop.json").out.count("[stateful]") == 1
     replaced = scene.run("deploy", "shop.json", "--yes", "--json").json()

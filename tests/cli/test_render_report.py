@@ -235,9 +235,13 @@ def test_what_was_in_flight_when_the_run_gave_up_is_named() -> None:
 
 def test_what_can_be_undone_is_said_with_the_command_that_does() -> None:
     stopped = report(Outcome.INTERRUPTED, ExitCode.TERMINATED, changed=True, is_journalled=True)
-    assert trouble_text(stopped).splitlines()[-1] == (
-        "What was done is recorded. Run the same deploy again to go on from there. Or undo it with: stackhold rollback "
-        "payments --region eu-west-1"
+    undo = "stackhold rollback payments --region eu-west-1 --state s3://acme-state"
+    assert trouble_text(stopped, undo_command=undo).splitlines()[-1] == (
+        f"What was done is recorded. Run the same deploy again to go on from there. Or undo it with: {undo}"
+    )
+    failed_again = report(Outcome.FAILED, ExitCode.FAILED, changed=True, is_journalled=True)
+    assert trouble_text(failed_again, undo_command=undo).splitlines()[-1] == (
+        f"Mend the cause and run the same deploy again. Or undo what was left half done with: {undo}"
     )
 
 

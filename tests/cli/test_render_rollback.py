@@ -11,7 +11,7 @@ from stackhold.model.journal import JournalSegment
 from stackhold.model.record import ResourceRecord
 
 STACK, REGION = StackName("payments"), Region("eu-west-1")
-TABLE, QUEUE = TypeName("AWS::DynamoDB::Table"), TypeName("AWS::SQS::Queue")
+TABLE, QUEUE, ROUTE = TypeName("AWS::DynamoDB::Table"), TypeName("AWS::SQS::Queue"), TypeName("AWS::EC2::Route")
 
 
 def thing(physical_id: str) -> ResourceRecord:
@@ -31,14 +31,15 @@ WHOLE = plan(
     Undoing(LogicalId("Data"), TABLE, Way.DELETE, now=NEW, removals=(NEW,), loses=(NEW,)),
     Undoing(LogicalId("Box"), QUEUE, Way.RESTORE, now=NEW, before=OLD, changes=(SIZE, PASSWORD)),
     Undoing(LogicalId("Swap"), QUEUE, Way.PUT_BACK, now=NEW, before=OLD, removals=(NEW,)),
-    Undoing(LogicalId("Gone"), QUEUE, Way.CREATE_AGAIN, before=OLD),
+    Undoing(LogicalId("Gone"), QUEUE, Way.CREATE_AGAIN, before=OLD, held_data=True),
+    Undoing(LogicalId("Way"), ROUTE, Way.CREATE_AGAIN, before=thing("r-1")),
     Undoing(LogicalId("Done"), QUEUE, Way.FORGET),
 )
 
 
 def test_a_plan_shows_each_way_back_what_is_lost_and_what_cannot_be_undone() -> None:
     assert rollback_text(WHOLE, stack=STACK, region=REGION).splitlines() == [
-        "payments (eu-west-1): 1 to delete, 1 to restore, 1 to put back, 1 to create again, 1 that cannot be undone "
+        "payments (eu-west-1): 1 to delete, 1 to restore, 1 to put back, 2 to create again, 1 that cannot be undone "
         "now, 1 undone already",
         "",
         "  undoes 20260319T080000000Z-0badcafe (failed, 2026-03-19T08:00:00.000Z)",
@@ -48,8 +49,9 @@ def test_a_plan_shows_each_way_back_what_is_lost_and_what_cannot_be_undone() -> 
         "      MasterUserPassword: changed (not shown)",
         "  ± put back     Swap  AWS::SQS::Queue  t-2",
         "      t-1 is back, and t-2 is deleted",
-        "  + create again Gone  AWS::SQS::Queue  t-1",
+        "  + create again Gone  AWS::SQS::Queue  t-1  [stateful]",
         "      t-1 is gone; it is made anew, without what it held",
+        "  + create again Way  AWS::EC2::Route  r-1",
         "  ! leave        Odd  AWS::SQS::Queue",
         "      nobody knows\\x1b",
     ]

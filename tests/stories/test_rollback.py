@@ -57,7 +57,7 @@ def interrupted(chain: Chain) -> None:
     held.release()
     stopped = running.finish()
     assert stopped.code == 143
-    assert "Or undo it with: stackhold rollback chain --region us-east-1" in stopped.err
+    assert "Or undo it with: stackhold rollback chain --region us-east-1 --state " in stopped.err
     assert chain.in_cloud() == chain.recorded() == {"First", "Second"}
 
 
@@ -307,7 +307,7 @@ def test_data_is_never_deleted_without_a_yes(scene: Scene) -> None:
         proxy.add(Rule(service="ssm", operation="PutParameter", answer=REFUSED))
         scene.run("deploy", "data.yaml", "--no-rollback", expect=2, env=through)
     blocked = scene.run("rollback", "data", expect=1)
-    assert "the data of Data is lost, and nobody can be asked here; nothing was changed" in blocked.err
+    assert "the data of Data would be lost, and nobody can be asked here; nothing was changed" in blocked.err
     assert "[stateful]" in blocked.out
     assert len(scene.client("dynamodb").list_tables()["TableNames"]) == 1
     scene.run("rollback", "data", "--yes")

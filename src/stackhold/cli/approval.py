@@ -73,7 +73,9 @@ class DeployApproval(_Approval):
         if not losing:
             return True
         named = ", ".join(f"{change.logical_id} ({change.action.value})" for change in losing)
-        loss = f"the data of {named} is lost, or may be"
+        unsure = sum(change.action is Action.MAY_REPLACE for change in losing)
+        how = "would be lost" if not unsure else "may be lost" if unsure == len(losing) else "would or may be lost"
+        loss = f"the data of {named} {how}"
         return self._ask(f"{loss[0].upper()}{loss[1:]}. Go on?", reason=loss)
 
 
@@ -86,7 +88,7 @@ class DestroyApproval(_Approval):
             raise Bug(f"a destroy planned {type(work).__name__}")
         self._show(work.plan, work.record, in_full=not self._running.call.yes)
         name = f"{self._identity.stack} ({self._identity.region})"
-        return self._ask(f"Destroy {name}?", reason=f"{name} is destroyed")
+        return self._ask(f"Destroy {name}?", reason=f"{name} would be destroyed")
 
 
 class RollbackApproval(_Approval):
@@ -103,5 +105,5 @@ class RollbackApproval(_Approval):
         named = losing(work.plan)
         if not named:
             return True
-        loss = f"the data of {', '.join(named)} is lost"
+        loss = f"the data of {', '.join(named)} would be lost"
         return self._ask(f"{loss[0].upper()}{loss[1:]}. Go on?", reason=loss)

@@ -47,4 +47,11 @@ def deploy(surroundings: Surroundings, /, **options: object) -> int:
     running = Running(call, began)
     approval = DeployApproval(running, identity)
     report = run_guarded(running, wiring, identity=identity, engine=wanted.engine, approve=approval)
-    return finish(call, report, plan=approval.document, refusal=approval.refusal, took_ms=wiring.clock.boot() - began)
+    return finish(
+        call,
+        report,
+        plan=approval.document,
+        refusal=approval.refusal,
+        took_ms=wiring.clock.boot() - began,
+        undo_command=wiring.command("rollback", identity.stack, identity.region),
+    )

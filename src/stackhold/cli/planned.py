@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "doctor": "",
     "publish-assets": "",
     "kube": "",
+    "tf import": "Write an import block into the module, and run: stackhold tf apply",
     "state orphan": "",
     "state destroy": "Delete a recorded stack with: stackhold destroy STACK",
     "state refresh-observed": "",

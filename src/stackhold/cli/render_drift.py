@@ -36,8 +36,8 @@ def drift_text(report: DriftReport, *, paint: Paint = PLAIN) -> str:
     partly = [one for one in report.resources if one.not_compared]
     if partly:
         number = sum(len(one.not_compared) for one in partly)
-        noun = "property" if number == 1 else "properties"
-        lines.append(paint("dim", f"  {number} {noun} cannot be read back and were not compared (named with --json)"))
+        noun, were = ("property", "was") if number == 1 else ("properties", "were")
+        lines.append(paint("dim", f"  {number} {noun} cannot be read back and {were} not compared (named with --json)"))
     return lines_text(lines, paint=paint)
 
 

@@ -48,14 +48,14 @@ _FATES = {
     "restored": "its recorded properties are back",
     "kept": "kept",
     "untouched": "it is as it was",
-    "created again": "created again, its data is lost",
+    "created again": "created again",
     "left": "could not be undone, it stays as it is",
 }
 _AGAIN = {
     "deleted": "deleted again",
     "restored": "restored",
     "kept": "kept by its policy",
-    "created again": "created again without its data",
+    "created again": "created again",
     "left": "left as it is",
 }
 """What became of something that was done, after what was done."""
@@ -78,8 +78,8 @@ def report_text(report: RunReport, *, took_ms: int, paint: Paint = PLAIN) -> str
     return lines_text(lines, paint=paint)
 
 
-def trouble_text(report: RunReport) -> str:
-    """What went wrong, for stderr; empty when nothing did."""
+def trouble_text(report: RunReport, *, undo_command: str = "") -> str:
+    """What went wrong, for stderr; empty when nothing did. `undo_command` is the rollback of this very stack."""
     if report.exit_code is ExitCode.DONE:
         return ""
     identity = report.identity
@@ -91,7 +91,7 @@ def trouble_text(report: RunReport) -> str:
     if report.unsaved:
         lines.append("These exist and are in no record:")
         lines += [f"  {each}" for each in report.unsaved]
-    lines += (report.hint or _next_step(report)).split("\n")
+    lines += (report.hint or _next_step(report, undo_command)).split("\n")
     return lines_text(line for line in lines if line)
 
 
@@ -181,7 +181,7 @@ def _failures(report: RunReport) -> list[dict[str, Any]]:
     return [each for each in failures if f"{each.get('logicalId')}: {each.get('error')}" != report.error]
 
 
-def _next_step(report: RunReport) -> str:
+def _next_step(report: RunReport, undo_command: str) -> str:
     """The safe next step, where the run itself names none."""
     if not report.changed or report.is_complete:
         return ""
@@ -193,16 +193,21 @@ def _next_step(report: RunReport) -> str:
                 "resource as it is."
             )
         went_on = f"What was done is recorded. Run the same {operation} again to go on from there."
-        if operation != "deploy" or not report.is_journalled:
-            return went_on
-        where = f"{report.identity.stack} --region {report.identity.region}"
-        return f"{went_on} Or undo it with: stackhold rollback {where}"
+        return went_on + _or_undo(report, "it", undo_command)
     if report.outcome is Outcome.FAILED:
         again = f"run the same {report.identity.operation} again."
         if report.unsaved:
             return f"What the run did could not be saved. Mend the cause, look at these, and {again}"
-        return f"{_undone_in_full(report)}Mend the cause and {again}"
+        undo = _or_undo(report, "what was left half done", undo_command)
+        return f"{_undone_in_full(report)}Mend the cause and {again}{undo}"
     return ""
+
+
+def _or_undo(report: RunReport, what: str, undo_command: str) -> str:
+    """The command that takes back what is in the journal; empty where there is nothing, or no such command."""
+    if report.identity.operation != "deploy" or not report.is_journalled or not undo_command:
+        return ""
+    return f" Or undo {what} with: {undo_command}"
 
 
 def _resources(report: RunReport) -> list[dict[str, Any]]:

@@ -84,7 +84,7 @@ def _counts_text(plan: RollbackPlan) -> str:
 def _lines(undoing: Undoing, paint: Paint) -> list[str]:
     mark, colour = _MARKS[undoing.way]
     identity = f"  {one_line(undoing.physical_id)}" if undoing.physical_id else ""
-    note = "  " + paint("bold", "[stateful]") if undoing.loses else ""
+    note = "  " + paint("bold", "[stateful]") if undoing.loses or undoing.held_data else ""
     head = paint(colour, f"{mark} {undoing.way.value:<12}")
     lines = [f"  {head} {one_line(undoing.logical_id)}  {paint('dim', one_line(undoing.type))}{identity}{note}"]
     lines += [f"      {change_line(change)}" for change in undoing.changes]
@@ -100,14 +100,18 @@ def _fate(undoing: Undoing) -> str:
             gone = " and ".join(item.physical_id for item in undoing.removals)
             return f"{before} is back" + (f", and {gone} is deleted" if gone else "")
         case Way.CREATE_AGAIN if undoing.there is not None:
-            return f"{before} is recorded again if it is still there; else it is made anew, without what it held"
-        case Way.CREATE_AGAIN:
-            return f"{before} is gone; it is made anew, without what it held"
+            return f"{before} is recorded again if it is still there; else it is made anew{_loss(undoing)}"
+        case Way.CREATE_AGAIN if undoing.held_data:
+            return f"{before} is gone; it is made anew{_loss(undoing)}"
         case Way.RETAIN:
             return "it is kept: DeletionPolicy Retain"
         case Way.LEAVE:
             return undoing.reason
     return ""
+
+
+def _loss(undoing: Undoing) -> str:
+    return ", without what it held" if undoing.held_data else ""
 
 
 def _document(undoing: Undoing) -> JsonMap:
@@ -119,6 +123,7 @@ def _document(undoing: Undoing) -> JsonMap:
         **({"formerPhysicalId": undoing.before.physical_id} if undoing.before else {}),
         "deletes": [item.physical_id for item in undoing.removals],
         "stateful": bool(undoing.loses),
+        **({"heldData": True} if undoing.held_data else {}),
         "changes": [change_document(change) for change in undoing.changes],
         **({"reason": undoing.reason} if undoing.reason else {}),
     }

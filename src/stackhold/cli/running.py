@@ -164,11 +164,13 @@ def run_guarded(
             last_resort.disarm()
 
 
-def finish(call: Invocation, report: RunReport, *, plan: JsonMap | None, refusal: str, took_ms: int) -> int:
-    """Say how a run ended; its exit code."""
+def finish(
+    call: Invocation, report: RunReport, *, plan: JsonMap | None, refusal: str, took_ms: int, undo_command: str = ""
+) -> int:
+    """Say how a run ended; its exit code. `undo_command` takes back what it left, where there is such a command."""
     if report.outcome is Outcome.BLOCKED and refusal:
         report = replace(report, error=f"{refusal}; nothing was changed", hint="Say yes to it with --yes.")
-    trouble = trouble_text(report)
+    trouble = trouble_text(report, undo_command=undo_command)
     if trouble:
         call.surroundings.stdout.flush()
         call.output.warn(trouble)

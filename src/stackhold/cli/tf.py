@@ -33,7 +33,8 @@ def _module_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 "command",
                 metavar="WORD",
                 multiple=True,
-                help="The runtime: a command, repeated for its arguments. [default: tofu or terraform on PATH]",
+                help="The runtime: a command, repeated for its arguments. [default: tofu or terraform on PATH, else "
+                "the embedded one]",
             ),
             click.option("--backend-config", metavar="KEY=VALUE|FILE", multiple=True, help="For init, as it is."),
         )
@@ -78,7 +79,7 @@ def _expect_option(function: Callable[..., Any]) -> Callable[..., Any]:
 @yes_option
 @click.pass_obj
 def apply(surroundings: Surroundings, /, **options: object) -> int:
-    """Plan, show the plan, ask, and apply that very plan, all under one lock."""
+    """Plan, show the plan, ask, and apply that very plan. All of it is under one lock."""
     return _run("apply", surroundings, options)
 
 
@@ -125,7 +126,7 @@ def refresh(surroundings: Surroundings, /, **options: object) -> int:
 @store_options
 @click.pass_obj
 def drift(surroundings: Surroundings, /, **options: object) -> int:
-    """Say what has changed behind the state's back, and what would change it back; exit 1 when something has."""
+    """Say what has changed behind the state's back. Also what an apply would do; exit 1 when there is any."""
     return _run("drift", surroundings, options)
 
 
@@ -150,7 +151,7 @@ def restore(surroundings: Surroundings, /, **options: object) -> int:
 @yes_option
 @click.pass_obj
 def force_unlock(surroundings: Surroundings, /, **options: object) -> int:
-    """Delete the lock of a run that is gone; with LOCK_ID, the runtime's own state lock that has this id."""
+    """Delete the lock of a run that is gone. With LOCK_ID, the runtime's own state lock that has this id."""
     return _run("force-unlock", surroundings, options)
 
 

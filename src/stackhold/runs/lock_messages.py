@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stackhold.model.lock import Lock
 
 _DAY = 24 * HOUR
+_IF_SILENT = " if it falls silent"
 
 
 def held_error(
@@ -63,8 +64,10 @@ def holder_lines(
             f"alive    not known; last written {ago(silent_ms)}; such a lock counts as held",
         )
     holder = f"holder   {lock.owner}, {lock.operation}, since {moment(lock.timestamp, now=now)}"
-    alive = "alive    " + _liveness(lock, silent_ms=silent_ms, now=now)
-    return (holder, alive) if pid_gone is None else (holder, alive, f"process  {gone_words(pid_gone)}")
+    life = _liveness(lock, silent_ms=silent_ms, now=now)
+    if pid_gone is None:
+        return holder, f"alive    {life}"
+    return holder, f"process  {gone_words(pid_gone)}", f"lock     {life.removesuffix(_IF_SILENT)}"
 
 
 def gone_words(pid: int) -> str:
@@ -82,7 +85,7 @@ def _liveness(lock: Lock, *, silent_ms: int, now: Instant) -> str:
     assert lock.ttl is not None
     if silent_ms >= lock.ttl:
         return f"silent for {words(silent_ms)}; expired {expiry}"
-    return f"renewed {ago(silent_ms)}; expires {expiry} if it falls silent"
+    return f"renewed {ago(silent_ms)}; expires {expiry}{_IF_SILENT}"
 
 
 def ago(span: int) -> str:

@@ -267,5 +267,6 @@ def _change(desired: DesiredResource, body: dict[str, Any], old: ResourceRecord 
         desired=desired,
         recorded=old,
         old_first=bool(body.get("old_first")),
+        is_stateful=bool(body.get("stateful")),
         keeps_old=body.get("replace_policy"),
     )

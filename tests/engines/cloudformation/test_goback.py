@@ -102,13 +102,14 @@ def test_a_replacement_is_undone_new_one_gone_old_one_kept_dependents_back() -> 
     assert not stage.run.record.pending_deletes
 
 
-def test_an_old_one_that_had_to_go_first_is_created_again_and_the_loss_is_said() -> None:
+@pytest.mark.parametrize("holds_data", [True, False])
+def test_an_old_one_that_had_to_go_first_is_created_again_and_the_loss_of_data_is_said(holds_data: bool) -> None:
     stage = Stage().has(A={"Kind": "x"})
     stage.cloud.refuse("CreateThing", "b")
-    result = stage.deploy(A={"Kind": "y", "old_first": True}, B={"Name": "b", "after": ["A"]})
+    result = stage.deploy(A={"Kind": "y", "old_first": True, "stateful": holds_data}, B={"Name": "b", "after": ["A"]})
     assert result.exit_code is ExitCode.FAILED
     assert stage.cloud.things[stage.physical("A")].properties == {"Kind": "x"}
-    assert any("what it held is lost" in event.message for event in stage.run.events)
+    assert any("what it held is lost" in event.message for event in stage.run.events) is holds_data
 
 
 def test_a_created_resource_with_policy_retain_is_kept_and_named_as_in_no_record() -> None:

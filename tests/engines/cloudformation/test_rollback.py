@@ -118,8 +118,14 @@ def test_a_replacement_puts_the_old_one_back_while_it_waits_for_its_deletion() -
     assert not stage.run.record.pending_deletes
 
 
+class HoldsData(ThingHandler):
+    """Things that hold data."""
+
+    is_stateful = True
+
+
 def test_a_replaced_one_that_is_gone_is_made_anew_before_what_refers_to_it_goes_back() -> None:
-    stage = BackStage()
+    stage = BackStage(handler=HoldsData())
     stage.deploy(A={"Kind": "x"}, B={"Name": "b", "Uses": ref("A")}, C={"Name": "c"}, D={"Name": "d", "after": ["C"]})
     old = physical(stage, A)
     stop_in_clean_up(stage, "d", old, A={"Kind": "y"}, B={"Name": "b", "Uses": ref("A")})

@@ -185,6 +185,12 @@ def test_what_is_undone_leaves_the_journal_and_empty_segments_go() -> None:
     assert what_is_left(whole, {LogicalId("A"), LogicalId("B")}) == ()
 
 
+@pytest.mark.parametrize(("kind", "held_data"), [("AWS::S3::Bucket", True), ("AWS::EC2::Route", False)])
+def test_only_what_holds_data_is_said_to_come_back_without_it(kind: str, held_data: bool) -> None:
+    undoing = decided(record(), did("DELETE", "one", thing("one", kind=TypeName(kind))))
+    assert (undoing.way, undoing.held_data) == (Way.CREATE_AGAIN, held_data)
+
+
 names = st.sampled_from("ABCDEF").map(LogicalId)
 graphs = st.dictionaries(names, st.sets(names, max_size=3), min_size=1)
 ways = st.sampled_from([Way.DELETE, Way.RESTORE, Way.PUT_BACK, Way.CREATE_AGAIN, Way.ORPHAN, Way.LEAVE])

@@ -49,7 +49,7 @@ class Undone(StrEnum):
     UNTOUCHED = "untouched"
     """It never came to be."""
     RECREATED = "created again"
-    """Its data is lost."""
+    """If it held data, that is lost."""
     LEFT = "left"
     """It could not be undone, or was not tried."""
 
@@ -185,8 +185,9 @@ class _GoBack:
         record = undo.create_again(self._bench, attempt.logical_id, attempt.before, trace, replacement=1)
         self._known.put(attempt.logical_id, record)
         self._bench.save(SetResource(attempt.logical_id, record))
+        lost = ", and what it held is lost" if attempt.change is not None and attempt.change.is_stateful else ""
         self.result.reasons[attempt.logical_id] = (
-            f"as {record.physical_id}: its type demands that the old one goes first, and what it held is lost"
+            f"as {record.physical_id}: its type demands that the old one goes first{lost}"
         )
         return Undone.RECREATED
 

@@ -251,7 +251,13 @@ class Operations:
         if not self._bench.options.wait and self._may_leave(attempt.logical_id, handler):
             return
         bench = self._bench
-        bench.tell(EventKind.OPERATION_SETTLING, attempt.logical_id, type=record.type, physicalId=record.physical_id)
+        bench.tell(
+            EventKind.OPERATION_SETTLING,
+            attempt.logical_id,
+            type=record.type,
+            operation=attempt.operation,
+            physicalId=record.physical_id,
+        )
         made = wait_settled(
             handler,
             ctx,

@@ -104,7 +104,7 @@ RULES: Final[tuple[Rule, ...]] = (
         budget_ms=IAM_BUDGET_MS,
     ),
     Rule(
-        name="read after write",
+        name="what was just made is not seen everywhere yet",
         codes=r"Invalid\w*\.NotFound|NatGatewayNotFound",
         services=frozenset({"ec2"}),
         kinds=frozenset({Kind.READ}),
@@ -113,7 +113,7 @@ RULES: Final[tuple[Rule, ...]] = (
         budget_ms=READ_BUDGET_MS,
     ),
     Rule(
-        name="read after write",
+        name="what was just made is not seen everywhere yet",
         codes=r"Invalid\w*\.NotFound|NatGatewayNotFound|NoSuchEntity(Exception)?|NoSuchBucket|ResourceNotFoundException"
         r"|NotFound(Exception)?|(AWS\.SimpleQueueService\.NonExistentQueue|QueueDoesNotExist)",
         kinds=_CHANGES,

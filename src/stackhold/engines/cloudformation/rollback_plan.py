@@ -44,7 +44,7 @@ class Way(StrEnum):
     PUT_BACK = "put back"
     """Its former self is still there and takes its place again; the new one goes."""
     CREATE_AGAIN = "create again"
-    """Its former self is gone and is made anew; what it held is lost."""
+    """Its former self is gone and is made anew; if it held data, that is lost."""
     LOOK_FOR = "look for"
     """Whether it came to be is not known: it is looked for, and goes when it is ours."""
     FORGET = "already undone"
@@ -87,6 +87,8 @@ class Undoing:
     """What it brings back, place by place."""
     loses: tuple[ResourceRecord, ...] = ()
     """Those among `removals` that hold data."""
+    held_data: bool = False
+    """Whether its former self, which is made anew, held data that does not come back."""
     reason: str = ""
 
     @property
@@ -340,7 +342,12 @@ class _Case:
             for item, route in zip(undoing.removals, routes, strict=False)
             if is_stateful(item.type, route, native=self.native)
         )
-        return replace(undoing, loses=loses)
+        held_data = (
+            undoing.way is Way.CREATE_AGAIN
+            and undoing.before is not None
+            and is_stateful(undoing.before.type, routes[-1], native=self.native)
+        )
+        return replace(undoing, loses=loses, held_data=held_data)
 
 
 def _former(operation: JournalOperation) -> ResourceRecord:

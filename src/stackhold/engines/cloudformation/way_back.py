@@ -206,7 +206,7 @@ class WayBack:
         return [AddPendingDelete(PendingDelete(undoing.logical_id, now, "rolled back; its former self is back"))]
 
     def _create(self, undoing: Undoing, before: ResourceRecord, trace: Trace) -> str:
-        """Make it anew. What it held is lost."""
+        """Make it anew. If it held data, that is lost."""
         bench, name = self._bench, undoing.logical_id
         record = undo.create_again(bench, name, before, trace)
         self._moves.add(before, record)
@@ -214,7 +214,7 @@ class WayBack:
         if record.is_settling:
             record = undo.settled(bench, record)
             self.save(SetResource(name, record))
-        return f"as {record.physical_id}; what {before.physical_id} held is lost"
+        return f"as {record.physical_id}" + (f"; what {before.physical_id} held is lost" if undoing.held_data else "")
 
     def _remove(self, undoing: Undoing, trace: Trace, *, is_living: bool) -> None:
         """Delete what the journal's runs made; `is_living`: the recorded one is among it, under its logical id."""

@@ -92,5 +92,11 @@ def test_a_parameter_that_is_none_is_told_with_those_there_are() -> None:
     assert refusal(QUEUE, Colour="red").hint == "It has no parameters."
 
 
+def test_a_type_is_not_near_for_what_all_types_have_in_common() -> None:
+    types = ("AWS::FSx::Backup", "AWS::Lambda::Function")
+    assert did_you_mean("AWS::Foo::Bar", types) == ""
+    assert did_you_mean("AWS::Lamda::Funcion", types) == "Did you mean AWS::Lambda::Function?"
+
+
 def test_nothing_near_gives_no_hint() -> None:
     assert did_you_mean("Elephant", ["Queue", "Topic"]) == ""
