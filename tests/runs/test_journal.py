@@ -74,11 +74,19 @@ def test_each_run_that_does_not_settle_adds_a_segment_and_one_that_settles_remov
     assert scene.journal is None
 
 
+def test_a_run_that_failed_before_it_did_anything_still_reports_the_journal_of_an_earlier_one() -> None:
+    scene = RunScene()
+    nothing_done = WorkResult(Outcome.FAILED, ExitCode.FAILED, settled=False, error="A: refused")
+    assert not scene.play(ScriptedEngine(lambda _: nothing_done, ["A"])).is_journalled
+    assert scene.play(leaving("A")).is_journalled
+    assert scene.play(ScriptedEngine(lambda _: nothing_done, ["A"])).is_journalled
+
+
 def test_a_run_that_went_back_to_where_an_earlier_one_had_left_off_keeps_the_journal_of_that_one() -> None:
     scene = RunScene()
     first = scene.play(leaving("A"))
     back = replace(DONE, keeps_journal=True)
-    scene.play(ScriptedEngine(lambda _: back, ["B"]))
+    assert scene.play(ScriptedEngine(lambda _: back, ["B"])).is_journalled
     assert segments(scene) == [first.identity.run_id]
 
 

@@ -176,11 +176,17 @@ class Closing:
             record=saver.confirmed.record,
             changed=True,
             is_complete=is_complete,
-            is_journalled=is_saved and not result.settled and bool(result.done),
+            is_journalled=is_saved and self._is_journalled(result),
             generation=self._parts.lock.generation,
             holder=self._holder or self._came_after or "",
             unsaved=saver.unsaved,
         )
+
+    def _is_journalled(self, result: WorkResult) -> bool:
+        """Whether `rollback` has something to undo: of this run, or of those before it."""
+        if result.settled:
+            return result.keeps_journal and self._parts.journal.journal is not None
+        return bool(result.done) or self._parts.journal.journal is not None
 
     def _close(self, report: RunReport) -> RunReport:
         """Tell the end, write the log, and complete the report."""
