@@ -91,7 +91,7 @@ def apply(surroundings: Surroundings, /, **options: object) -> int:
 @store_options
 @click.pass_obj
 def plan(surroundings: Surroundings, /, **options: object) -> int:
-    """Show what an apply would do, and the hash that names this plan."""
+    """Show what an apply would do, and the hash of that plan."""
     return _run("plan", surroundings, options)
 
 
