@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from stackhold.adapters.aws import AwsSession, Timeouts
-from stackhold.errors import AwsError, Bug, CloudError, InputError, OutcomeUnknown, StoodDown
+from stackhold.errors import AwsError, Bug, CloudError, InputError, OutcomeUnknown, StackholdError, StoodDown
 from stackhold.model.ids import Region
 from stackhold.ports.aws import Aws, Resend
 from stackhold.testing.clock import FakeClock
@@ -343,6 +343,29 @@ def test_what_is_missing_or_wrong_in_the_settings_is_one_line_with_a_hint(
     with pytest.raises(InputError, match="credentials"):
         AwsSession(region="us-east-1", profile=None).aws().account()
     assert os.environ["AWS_ENDPOINT_URL"]
+
+
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [
+        ("AWS_ENDPOINT_URL", "@127.0.0.1:1"),
+        ("AWS_ENDPOINT_URL", "@127.0.0.1:nonsense"),
+        ("AWS_ENDPOINT_URL", "/@127.0.0.1:1"),
+        ("AWS_ENDPOINT_URL", "@[::1"),
+        ("HTTP_PROXY", "@127.0.0.1:1"),
+        ("HTTP_PROXY", "@127.0.0.1:nonsense"),
+    ],
+)
+def test_the_credentials_of_an_endpoint_or_a_proxy_are_in_no_error(
+    ministack: Emulator, connect: Callable[..., AwsSession], monkeypatch: pytest.MonkeyPatch, name: str, rest: str
+) -> None:
+    connect(ministack)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1")
+    monkeypatch.setenv(name, f"http://user:s3cr3tpw{rest}")
+    session = AwsSession(region="us-east-1", profile=None, timeouts=Timeouts.within(2_000))
+    with pytest.raises(StackholdError) as failed:
+        session.aws().call("sqs", "ListQueues", {})
+    assert "s3cr3tpw" not in f"{failed.value.message} {failed.value.hint} {vars(failed.value)}"
 
 
 @pytest.mark.parametrize(

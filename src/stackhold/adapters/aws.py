@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from stackhold._version import __version__
+from stackhold.adapters.aws_failures import one_line
 from stackhold.adapters.clock import SystemClock
 from stackhold.errors import Bug, InputError
 from stackhold.model.ids import region_name
+from stackhold.model.user_info import without_user_info
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -260,7 +262,7 @@ class AwsSession:
     def _make(self, service: str, region: str, settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
         from botocore.config import Config
 
-        local = _is_local(self.endpoint(service))
+        local = _is_local(_host(self.endpoint(service)))
         config = Config(
             **{
                 "retries": {"total_max_attempts": 1, "mode": "standard"},
@@ -333,15 +335,27 @@ class _as_input_errors:  # reads as a clause
                     f"there is no AWS profile {name!r}", hint="`aws configure list-profiles` shows those there are."
                 ) from error
             case b.UnknownServiceError():
-                raise Bug(f"botocore knows no such service: {error}") from error
+                raise Bug(f"botocore knows no such service: {one_line(error)}") from error
             case b.BotoCoreError() | ValueError():
                 raise InputError(
-                    f"the AWS settings cannot be used: {error}",
+                    f"the AWS settings cannot be used: {one_line(error)}",
                     hint="Check AWS_ENDPOINT_URL, AWS_CONFIG_FILE and the profile.",
                 ) from error
 
 
-def _is_local(endpoint: str | None) -> bool:
-    """Whether an endpoint is a bare address or this machine: such hosts have no names below them."""
-    host = (urlsplit(endpoint or "").hostname or "").strip("[]")
+def _host(endpoint: str | None) -> str:
+    """The host of an endpoint; empty for AWS's own. What cannot be called is refused before it reaches botocore."""
+    try:
+        parts = urlsplit(endpoint or "")
+        _ = parts.port
+    except ValueError:
+        raise InputError(
+            f"the AWS settings cannot be used: {without_user_info(str(endpoint))!r} is no endpoint",
+            hint="Check AWS_ENDPOINT_URL and its variants for single services.",
+        ) from None
+    return (parts.hostname or "").strip("[]")
+
+
+def _is_local(host: str) -> bool:
+    """Whether a host is a bare address or this machine: such hosts have no names below them."""
     return host == "localhost" or host.endswith(".localhost") or ":" in host or host.replace(".", "").isdigit()

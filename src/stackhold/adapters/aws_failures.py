@@ -14,6 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from stackhold.errors import AwsError, Bug, CloudError, InputError, StackholdError
+from stackhold.model.user_info import without_user_info
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,8 +121,8 @@ def is_sortable(error: Exception) -> bool:
 
 
 def one_line(error: object) -> str:
-    """The text of an error without line breaks."""
-    return " ".join(str(error).split())
+    """The text of an error without line breaks, and without the credentials in a URL that it names."""
+    return without_user_info(" ".join(str(error).split()))
 
 
 def as_aws_error(failure: Failure, *, service: str, operation: str, sent_before: bool) -> CloudError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from stackhold.cli.planned import not_yet
 from stackhold.cli.printable import lines_text, one_line, printable
 from stackhold.errors import AwsError, LockHeld, LockLost, RecordUnreadable, StackholdError, StoreError, TemplateError
+from stackhold.model.user_info import without_user_info
 
 if TYPE_CHECKING:
     import click
@@ -52,10 +53,10 @@ def of_usage(error: click.ClickException) -> Shown:
 
 def of_unexpected(error: Exception, *, with_traceback: bool) -> Shown:
     """A mistake of our own."""
-    name, said = type(error).__name__, " ".join(str(error).split())
+    name, said = type(error).__name__, without_user_info(" ".join(str(error).split()))
     message = f"internal error: {name}: {said}" if said else f"internal error: {name}"
     if with_traceback:
-        below = "".join(traceback.format_exception(error))
+        below = without_user_info("".join(traceback.format_exception(error)))
     else:
         below = "This is a bug. Run again with STACKHOLD_DEBUG=1 to see where, and please report it.\n"
     return Shown(f"stackhold: {one_line(message)}\n{printable(below)}", {"kind": "Bug", "message": message})

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from stackhold.model.user_info import without_user_info
+
 DEFAULT_FOLDER = ".stackhold"
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
 _PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
@@ -55,22 +57,23 @@ StoreAddress = DirectoryAddress | BucketAddress
 
 def parse_store(text: str, *, base: Path, cwd: Path) -> StoreAddress:
     """The store that a text names; a relative directory starts at `base`. Raises `ValueError` with a sentence."""
+    shown = without_user_info(text)
     if text.startswith("s3://"):
         bucket, _, rest = text.removeprefix("s3://").partition("/")
         if rest:
-            raise ValueError(f"{text!r} has a path after the bucket; give it with --state-prefix")
+            raise ValueError(f"{shown!r} has a path after the bucket; give it with --state-prefix")
         if not _BUCKET.fullmatch(bucket):
-            raise ValueError(f"{bucket!r} is no bucket name")
+            raise ValueError(f"{shown.removeprefix('s3://')!r} is no bucket name")
         return BucketAddress(bucket)
     folder = text.removeprefix("file:")
     if folder == text or not folder or "\0" in folder:
-        raise ValueError(f"{text!r} names no store; write file:DIR or s3://BUCKET")
+        raise ValueError(f"{shown!r} names no store; write file:DIR or s3://BUCKET")
     try:
         path = Path(folder.removeprefix("//") if folder.startswith("///") else folder).expanduser()
         absolute = (base / path).resolve()
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else _without_path(error)
-        raise ValueError(f"{text!r} names no directory: {reason}") from error
+        raise ValueError(f"{shown!r} names no directory: {reason}") from error
     return DirectoryAddress(absolute, is_default=absolute == _resolved(cwd / DEFAULT_FOLDER))
 
 

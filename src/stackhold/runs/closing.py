@@ -15,6 +15,7 @@ from stackhold.model.events import EventKind
 from stackhold.model.exit_codes import ExitCode
 from stackhold.model.instant import words
 from stackhold.model.run import Outcome, StopCause
+from stackhold.model.user_info import without_user_info
 from stackhold.runs import exports
 from stackhold.runs.lock import Renewed
 from stackhold.runs.report import RunReport
@@ -99,9 +100,8 @@ class Closing:
 
     def broken(self, error: BaseException) -> None:
         """The engine raised: the log says so; whoever called gets the error itself."""
-        self._close(
-            RunReport(self._parts.identity, Outcome.FAILED, ExitCode.FAILED, error=f"{type(error).__name__}: {error}")
-        )
+        said = without_user_info(f"{type(error).__name__}: {error}")
+        self._close(RunReport(self._parts.identity, Outcome.FAILED, ExitCode.FAILED, error=said))
 
     def settled(self, settling: Settling, result: WorkResult, *, watch: Watch) -> RunReport:
         """Settle and release, in the promised order."""

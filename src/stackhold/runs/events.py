@@ -14,6 +14,7 @@ from stackhold.errors import StoreError
 from stackhold.model.codec import encode_run_log
 from stackhold.model.events import Event, EventKind
 from stackhold.model.run_log import RunLog
+from stackhold.model.user_info import without_user_info
 from stackhold.ports.store import Stored, Written
 from stackhold.runs import resolve
 
@@ -63,7 +64,9 @@ class RunLogKeeper:
         self._writing = threads.lock()
 
     def tell(self, event: Event) -> None:
-        """Show an event and keep it."""
+        """Show an event and keep it, without the credentials in a URL of its message."""
+        if (message := without_user_info(event.message)) != event.message:
+            event = replace(event, message=message)
         with self._telling:
             self._events.append(event)
             self._is_stale = True

@@ -25,6 +25,7 @@ from stackhold.engines.terraform.stream_summary import (
     Touched,
 )
 from stackhold.model.instant import date_time
+from stackhold.model.user_info import without_user_info
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,7 +111,11 @@ def read_validation(document: str) -> tuple[Diagnostic, ...]:
 
 
 def redacted(text: str, secrets: Sequence[str]) -> str:
-    """`text` without any of `secrets`, as they are and as they stand in JSON. Shorter than four characters is none."""
+    """`text` without any of `secrets`, as they are and as they stand in JSON, and without the credentials in URLs.
+
+    A secret that is shorter than four characters is none.
+    """
+    text = without_user_info(text)
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1]) if len(form) >= _SECRET_LENGTH}
     if not forms:
         return text
