@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from stackhold.decide.record import (
     apply_changes,
+    as_changes,
     contested,
     has_same_resources,
     next_generation,
@@ -82,9 +83,23 @@ def test_nothing_is_disputed_in_what_we_saved_ourselves(batch: list[RecordChange
 @given(st.lists(changes, max_size=12))
 def test_every_set_resource_that_was_not_dropped_is_named_when_it_cannot_be_saved(batch: list[RecordChange]) -> None:
     record = apply_changes(EMPTY, batch)
-    unsaved = unsaved_ids(batch)
+    unsaved = unsaved_ids(batch, recorded=None)
     for logical_id, resource in record.resources.items():
         assert f"{logical_id} {resource.physical_id}" in unsaved
+
+
+@given(st.lists(changes, max_size=12), st.lists(changes, max_size=12))
+def test_nothing_that_a_record_holds_is_said_to_be_in_none(saved: list[RecordChange], late: list[RecordChange]) -> None:
+    record = apply_changes(EMPTY, saved)
+    held = {f"{name} {resource.physical_id}" for name, resource in record.resources.items()}
+    held |= {f"{item.logical_id} {item.resource.physical_id}" for item in record.pending_deletes}
+    assert not held & set(unsaved_ids(late, recorded=record))
+
+
+@given(st.lists(changes, max_size=12))
+def test_a_records_changes_make_its_resources_again(saved: list[RecordChange]) -> None:
+    record = apply_changes(EMPTY, saved)
+    assert has_same_resources(apply_changes(EMPTY, as_changes(record)), record)
 
 
 @given(st.none() | st.integers(0, 2**40), st.integers(1, 2**42))

@@ -75,6 +75,7 @@ def test_a_disk_that_fills_up_under_a_run_is_a_run_done_in_part() -> None:
     report = actor.run.run(ScriptedEngine(script, ["A"]))
     assert (report.outcome, report.exit_code) == (Outcome.FAILED, ExitCode.PARTLY)
     assert report.unsaved == ("A a-1",)
+    assert not report.is_recorded
     assert scene.run_file is not None
 
 
@@ -204,3 +205,18 @@ def test_what_an_earlier_run_left_in_flight_is_named_as_what_it_was(kind: Intent
         first.run.run(ScriptedEngine(breaks, ["Old"], intents_instead=[left]))
     report = scene.play(creating("A"))
     assert any(warning.endswith(said) for warning in report.warnings)
+
+
+def test_a_resource_whose_later_change_could_not_be_saved_is_in_a_record_all_the_same() -> None:
+    scene = RunScene()
+    actor = scene.actor()
+
+    def script(run: Run) -> WorkResult:
+        create(run, "A", confirmed=True)
+        actor.store.plan(refusing(KEYS.record))
+        create(run, "A", "B")
+        return DONE
+
+    report = actor.run.run(ScriptedEngine(script, ["A", "B"]))
+    assert report.unsaved == ("B b-1",)
+    assert not report.is_recorded

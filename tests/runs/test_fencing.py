@@ -316,6 +316,39 @@ def test_a_record_that_is_gone_gets_only_what_is_not_saved_and_it_is_said() -> N
     report = scene.play(ScriptedEngine(script, ["A", "B"]))
     assert names(scene) == {"B"}
     assert any("was deleted by someone else" in warning for warning in report.warnings)
+    assert report.unsaved == ("A a-1",)
+    assert "in no record: A a-1" in report.warnings
+
+
+def test_a_record_that_is_gone_with_the_lock_is_said_to_be_gone_with_what_it_held() -> None:
+    scene = RunScene()
+
+    def script(run: Run) -> WorkResult:
+        create(run, "A", confirmed=True)
+        for entry in list(scene.store.list(KEYS.root)):
+            scene.store.remove(entry.key)
+        create(run, "B")
+        return PARTLY
+
+    report = scene.play(ScriptedEngine(script, ["A", "B"]))
+    assert report.outcome is Outcome.LOCK_LOST
+    assert "nobody holds it now" in report.error
+    assert report.unsaved == ("A a-1", "B b-1")
+    said = "in no record, because the last save was refused (the lock was lost and the record is gone): A a-1, B b-1"
+    assert said in report.warnings
+    assert scene.record is None
+
+
+def test_what_was_deleted_after_the_record_had_gone_is_not_said_to_exist() -> None:
+    scene = RunScene()
+
+    def script(run: Run) -> WorkResult:
+        create(run, "A", "B", confirmed=True)
+        scene.store.remove(KEYS.record)
+        run.save([DropResource(LogicalId("A"))], confirmed=True)
+        return PARTLY
+
+    assert scene.play(ScriptedEngine(script, ["A", "B"])).unsaved == ("B b-1",)
 
 
 def test_a_record_that_became_unreadable_is_not_overwritten() -> None:

@@ -186,6 +186,10 @@ def _next_step(report: RunReport, undo_command: str) -> str:
     if not report.changed or report.is_complete:
         return ""
     operation = report.identity.operation
+    again = f"run the same {operation} again."
+    if report.outcome is not Outcome.LOCK_LOST and (report.unsaved or not report.is_recorded):
+        look = ", look at these" if report.unsaved else ""
+        return f"Not all that the run did could be saved. Mend the cause{look}, and {again}"
     if report.outcome in (Outcome.INTERRUPTED, Outcome.DEADLINE_EXCEEDED) or report.exit_code is ExitCode.PARTLY:
         if operation == "rollback":
             return (
@@ -195,9 +199,6 @@ def _next_step(report: RunReport, undo_command: str) -> str:
         went_on = f"What was done is recorded. Run the same {operation} again to go on from there."
         return went_on + _or_undo(report, "it", undo_command)
     if report.outcome is Outcome.FAILED:
-        again = f"run the same {report.identity.operation} again."
-        if report.unsaved:
-            return f"What the run did could not be saved. Mend the cause, look at these, and {again}"
         undo = _or_undo(report, "what was left half done", undo_command)
         return f"{_undone_in_full(report)}Mend the cause and {again}{undo}"
     return ""

@@ -130,15 +130,40 @@ def has_same_resources(one: StateRecord | None, other: StateRecord | None) -> bo
     return one.resources == other.resources and one.pending_deletes == other.pending_deletes
 
 
-def unsaved_ids(changes: Iterable[RecordChange]) -> tuple[str, ...]:
-    """The physical ids that are in no record when these changes cannot be saved, as `LogicalId physical-id`."""
-    last: dict[str, str] = {}
+def unsaved_ids(changes: Iterable[RecordChange], *, recorded: StateRecord | None) -> tuple[str, ...]:
+    """The physical ids that are in no record when these changes cannot be saved, as `LogicalId physical-id`.
+
+    What `recorded`, the version confirmed last, holds is none of them, even if a later change of it is not saved.
+    """
+    last: dict[str, tuple[LogicalId, PhysicalId]] = {}
     for change in changes:
-        if isinstance(change, SetResource):
-            last[change.logical_id] = f"{change.logical_id} {change.resource.physical_id}"
-        elif isinstance(change, DropResource):
-            last.pop(change.logical_id, None)
-        elif isinstance(change, AddPendingDelete):
-            item = change.pending
-            last[f"{item.logical_id}/{item.resource.physical_id}"] = f"{item.logical_id} {item.resource.physical_id}"
-    return tuple(last.values())
+        match change:
+            case SetResource(logical_id, resource):
+                last[logical_id] = logical_id, resource.physical_id
+            case DropResource(logical_id):
+                last.pop(logical_id, None)
+            case AddPendingDelete(item):
+                last[f"{item.logical_id}/{item.resource.physical_id}"] = item.logical_id, item.resource.physical_id
+            case DropPendingDelete(logical_id, physical_id):
+                last.pop(f"{logical_id}/{physical_id}", None)
+            case SetStack():
+                pass
+    known = _identities(recorded)
+    return tuple(
+        dict.fromkeys(f"{name} {identity}" for name, identity in last.values() if (name, identity) not in known)
+    )
+
+
+def as_changes(record: StateRecord) -> list[RecordChange]:
+    """The changes that would make what a record holds again."""
+    return [
+        *(SetResource(name, resource) for name, resource in record.resources.items()),
+        *(AddPendingDelete(item) for item in record.pending_deletes),
+    ]
+
+
+def _identities(record: StateRecord | None) -> frozenset[tuple[LogicalId, PhysicalId]]:
+    if record is None:
+        return frozenset()
+    waiting = ((item.logical_id, item.resource.physical_id) for item in record.pending_deletes)
+    return frozenset((*((name, each.physical_id) for name, each in record.resources.items()), *waiting))

@@ -153,7 +153,7 @@ class Closing:
 
     def _judge(self, settling: Settling, result: WorkResult, cause: StopCause | None, *, is_saved: bool) -> RunReport:
         outcome, exit_code = end_of(cause, outcome=result.outcome, exit_code=result.exit_code)
-        is_complete = is_saved and result.outcome is Outcome.SUCCEEDED
+        is_complete = is_saved and not settling.saver.unsaved and result.outcome is Outcome.SUCCEEDED
         after = "everything had been done" if is_complete and cause in _STOPS else ""
         error = "; ".join(each for each in (self._why(cause), result.error or after) if each)
         saver = settling.saver
@@ -163,9 +163,8 @@ class Closing:
         if not is_saved:
             error = error or f"the run could not settle: {saver.failure or 'see the warnings'}"
         if saver.unsaved:
-            self._parts.log.warn(
-                f"in no record, because the last save was refused ({saver.failure}): {', '.join(saver.unsaved)}"
-            )
+            because = f", because the last save was refused ({saver.failure})" if saver.failure else ""
+            self._parts.log.warn(f"in no record{because}: {', '.join(saver.unsaved)}")
         return RunReport(
             self._parts.identity,
             outcome,
@@ -180,6 +179,7 @@ class Closing:
             generation=self._parts.lock.generation,
             holder=self._holder or self._came_after or "",
             unsaved=saver.unsaved,
+            is_recorded=not saver.failure,
         )
 
     def _is_journalled(self, result: WorkResult) -> bool:

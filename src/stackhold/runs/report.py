@@ -43,4 +43,6 @@ class RunReport:
     holder: str = ""
     """Who holds the lock now, after it was lost."""
     unsaved: tuple[str, ...] = ()
-    """Physical ids, as `LogicalId physical-id`, that are in no record because the last save was refused."""
+    """Physical ids, as `LogicalId physical-id`, that are in no record: a save was refused, or the record is gone."""
+    is_recorded: bool = True
+    """Whether all that was done is in a confirmed save, as far as the run could know."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from stackhold.decide import pacing
 from stackhold.decide.record import (
     apply_changes,
+    as_changes,
     contested,
     empty_record,
     has_same_resources,
@@ -75,6 +76,8 @@ class Saver:
         self._done = 0
         self._theirs: dict[LogicalId, PhysicalId | None] = {}
         """Logical ids under which others recorded their own resources meanwhile, with what is ours there."""
+        self._vanished: list[RecordChange] = []
+        """What was saved in a record that is gone, and all that was changed since."""
         self._failure = ""
         self._is_closing = False
         self._closing_at = 0
@@ -94,9 +97,10 @@ class Saver:
 
     @property
     def unsaved(self) -> tuple[str, ...]:
-        """Physical ids that are in no record because their save was given up."""
+        """Physical ids that are in no record: their save was given up, or the record that held them is gone."""
         with self._state:
-            return unsaved_ids((*self._in_flight, *self._pending))
+            changes = (*self._vanished, *self._in_flight, *self._pending)
+            return unsaved_ids(changes, recorded=self._confirmed.record)
 
     def save(self, changes: Sequence[RecordChange], *, confirmed: bool = False) -> None:
         """Take changes. With `confirmed`, return when they are saved; raises `StoodDown` when that cannot be."""
@@ -199,6 +203,8 @@ class Saver:
             if isinstance(answer, Written):
                 self._confirmed = Confirmed(target, answer.version)
                 self._note(batch)
+                if self._vanished:
+                    self._vanished.extend(batch)
                 return len(data)
             if not self._rebase(answer, target, batch):
                 return None
@@ -268,6 +274,9 @@ class Saver:
             if parts.control.fence is not None:
                 parts.control.fence.lose(hold.holder)
             self._failure = "the lock was lost and the record is another's now"
+            if isinstance(found, Absent):
+                self._failure = "the lock was lost and the record is gone"
+                self._forget()
             return False
         before = self._confirmed.record
         if isinstance(found, Absent):
@@ -275,7 +284,7 @@ class Saver:
             parts.log.warn(
                 f"{parts.keys.record} was deleted by someone else; what this run saved before is gone from it"
             )
-            self._confirmed = Confirmed(None, None)
+            self._forget()
             return True
         try:
             theirs = decode_record(found.data, key=parts.keys.record)
@@ -291,6 +300,13 @@ class Saver:
         self._yield(theirs, batch)
         self._confirmed = Confirmed(theirs, found.version)
         return True
+
+    def _forget(self) -> None:
+        """The record is gone: nothing is confirmed any more, and what it held is in none."""
+        record = self._confirmed.record
+        if record is not None:
+            self._vanished.extend(as_changes(record))
+        self._confirmed = Confirmed(None, None)
 
     def _note(self, batch: tuple[RecordChange, ...]) -> None:
         """Remember what of ours now waits beside a resource of others."""
