@@ -83,6 +83,46 @@ def test_throttling_is_waited_out(aws: Aws, proxy: SlowProxy, ministack: Emulato
     assert queues(ministack) == ["slowly"]
 
 
+def test_before_each_try_but_the_first_the_caller_looks(aws: Aws, proxy: SlowProxy, ministack: Emulator) -> None:
+    looks: list[int] = []
+    proxy.add(Rule(operation="CreateQueue", times=3, answer=Answer(400, "ThrottlingException")))
+    aws.call(
+        "sqs", "CreateQueue", {"QueueName": "seen"}, look=lambda: looks.append(proxy.count(operation="CreateQueue"))
+    )
+    assert looks == [1, 2, 3]
+    assert queues(ministack) == ["seen"]
+
+
+@pytest.mark.parametrize(("lost", "sent_before"), [(0, False), (1, True)])
+def test_a_look_that_finds_the_way_barred_ends_the_call_without_another_try(
+    aws: Aws, proxy: SlowProxy, lost: int, sent_before: bool
+) -> None:
+    def look() -> None:
+        if proxy.count(operation="CreateQueue") == 2:
+            raise AwsError(service="sqs", operation="CreateQueue", code="QueueNameExists", reason="taken")
+
+    proxy.add(Rule(operation="CreateQueue", times=lost, drop="before"))
+    proxy.add(Rule(operation="CreateQueue", answer=Answer(400, "ThrottlingException")))
+    with pytest.raises(AwsError, match="taken") as barred:
+        aws.call("sqs", "CreateQueue", {"QueueName": "taken"}, look=look)
+    assert proxy.count(operation="CreateQueue") == 2
+    assert barred.value.sent_before is sent_before
+
+
+def test_a_look_that_fails_after_a_lost_try_leaves_the_call_unknown(aws: Aws, proxy: SlowProxy) -> None:
+    def look() -> None:
+        raise CloudError("sqs:GetQueueUrl was not answered")
+
+    proxy.add(Rule(operation="CreateQueue", drop="before"))
+    with pytest.raises(OutcomeUnknown, match="no further try"):
+        aws.call("sqs", "CreateQueue", {"QueueName": "taken"}, look=look)
+    proxy.reset()
+    proxy.add(Rule(operation="CreateQueue", answer=Answer(400, "ThrottlingException")))
+    with pytest.raises(CloudError, match="was not answered") as failed:
+        aws.call("sqs", "CreateQueue", {"QueueName": "taken"}, look=look)
+    assert not isinstance(failed.value, OutcomeUnknown)
+
+
 def test_throttling_that_outlasts_the_budget_is_the_refusal_it_is(
     aws: Aws, session: AwsSession, proxy: SlowProxy
 ) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from stackhold.adapters.aws_failures import Failure, Kind, as_aws_error, is_read, is_silence, sort_failure
 from stackhold.adapters.aws_gate import Gate
 from stackhold.adapters.aws_retry import Again, End, Tries, next_try
-from stackhold.errors import CloudError, OutcomeUnknown, StoodDown
+from stackhold.errors import AwsError, CloudError, OutcomeUnknown, StoodDown
 from stackhold.ports.aws import Resend
 
 if TYPE_CHECKING:
@@ -99,11 +99,17 @@ class Account:
         return Account(self._session, self._region, max_workers=self._most, gates=self._gates, check=check)
 
     def call(
-        self, service: str, operation: str, params: Mapping[str, Any], *, resend: Resend = Resend.SAFE
+        self,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        *,
+        resend: Resend = Resend.SAFE,
+        look: Callable[[], object] | None = None,
     ) -> dict[str, Any]:
         """One API call, tried as often as it may be within the call budget."""
         call = _Call(self._session, self._region, self._gates.of(service), self._check, self._session.timeouts)
-        return call.made(service, operation, params, resend)
+        return call.made(service, operation, params, resend, look)
 
     def pages(self, service: str, operation: str, params: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """A read page by page, as botocore's description says; one call where it says nothing."""
@@ -137,7 +143,14 @@ class _Call:
         self._corrections = 0
         self._signed_with = 0
 
-    def made(self, service: str, operation: str, params: Mapping[str, Any], resend: Resend) -> dict[str, Any]:
+    def made(
+        self,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        resend: Resend,
+        look: Callable[[], object] | None = None,
+    ) -> dict[str, Any]:
         """Try until there is an answer or nothing more may be tried."""
         began = None
         while True:
@@ -150,6 +163,23 @@ class _Call:
             except Exception as error:
                 failure = sort_failure(error, service=service)
                 self._pause(failure, error, service=service, operation=operation, resend=resend, began=began)
+            if look is not None:
+                self._look(look, service, operation)
+
+    def _look(self, look: Callable[[], object], service: str, operation: str) -> None:
+        """Let the caller look before the next try. An earlier try without an answer stays unknown whatever it finds."""
+        try:
+            look()
+        except StoodDown as stop:
+            raise self._stopped(stop, service, operation) from stop
+        except AwsError as refused:
+            refused.sent_before = refused.sent_before or self._tries.lost > 0
+            raise
+        except CloudError as error:
+            if not self._tries.lost:
+                raise
+            reason = f"no further try: {error.message}"
+            raise OutcomeUnknown(service=service, operation=operation, reason=reason) from error
 
     def _once(self, service: str, operation: str, params: Mapping[str, Any], left_ms: int) -> dict[str, Any]:
         read_ms = max(1, min(self._timeouts.read, left_ms - self._timeouts.connect))

@@ -43,10 +43,17 @@ class Aws(Protocol):
         ...
 
     def call(
-        self, service: str, operation: str, params: Mapping[str, Any], *, resend: Resend = Resend.SAFE
+        self,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        *,
+        resend: Resend = Resend.SAFE,
+        look: Callable[[], object] | None = None,
     ) -> dict[str, Any]:
         """One API call: botocore's service name (`dynamodb`), the API's operation name (`CreateTable`), its
-        parameters. The answer lacks `ResponseMetadata`. Streaming bodies come as bytes."""
+        parameters. The answer lacks `ResponseMetadata`. Streaming bodies come as bytes. `look` is called before each
+        try but the first: for what may have changed while the call waited. What it raises ends the call."""
         ...
 
     def guarded(self, check: Callable[[], None]) -> Aws:

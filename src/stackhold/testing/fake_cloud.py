@@ -102,7 +102,13 @@ class FakeCloud:
         yield self.call(service, operation, params)
 
     def call(
-        self, service: str, operation: str, params: Mapping[str, Any], *, resend: Resend = Resend.SAFE
+        self,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        *,
+        resend: Resend = Resend.SAFE,
+        look: Callable[[], object] | None = None,
     ) -> dict[str, Any]:
         """One call, in the course that the script gives it."""
         name = str(params.get("Name", ""))
@@ -217,7 +223,13 @@ class _Guarded:
         return self._cloud.pages(service, operation, params)
 
     def call(
-        self, service: str, operation: str, params: Mapping[str, Any], *, resend: Resend = Resend.SAFE
+        self,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        *,
+        resend: Resend = Resend.SAFE,
+        look: Callable[[], object] | None = None,
     ) -> dict[str, Any]:
         self._check()
         return self._cloud.call(service, operation, params, resend=resend)

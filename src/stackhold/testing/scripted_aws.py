@@ -54,7 +54,13 @@ class ScriptedAws:
         yield self.call(service, operation, params)
 
     def call(
-        self, service: str, operation: str, params: Mapping[str, Any], *, resend: Resend = Resend.SAFE
+        self,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        *,
+        resend: Resend = Resend.SAFE,
+        look: Callable[[], object] | None = None,
     ) -> dict[str, Any]:
         """The next answer of this operation; an operation without any is a mistake of the test."""
         if operation not in self.answers:

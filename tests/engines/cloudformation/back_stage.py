@@ -45,7 +45,13 @@ class StoppingCloud(FakeCloud):
         self.stops_before: tuple[str, str] | None = None
 
     def call(
-        self, service: str, operation: str, params: Mapping[str, Any], *, resend: Resend = Resend.SAFE
+        self,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        *,
+        resend: Resend = Resend.SAFE,
+        look: Callable[[], object] | None = None,
     ) -> dict[str, Any]:
         if (operation, params.get("Name")) == self.stops_before:
             self.stop()

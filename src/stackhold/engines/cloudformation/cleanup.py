@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from stackhold.engines.cloudformation import undo
 from stackhold.engines.cloudformation.attempt import Attempt, Verb, journal_operation, reason_of
 from stackhold.engines.cloudformation.walk import near_needs, turned, walk
 from stackhold.errors import OutcomeUnknown, ResourceFailed
@@ -101,6 +102,9 @@ class _CleanUp:
         try:
             if removal.kept_by == _SNAPSHOT:
                 raise ResourceFailed(f"{record.type} is to be kept as a snapshot, which this release cannot make")
+            if whose := undo.owner(bench, record):
+                self._let_go(removal, whose)
+                return
             bench.touched.forget(record.physical_id)
             bench.handler(record).delete(
                 bench.context(attempt.trace, about=attempt), record.physical_id, dict(record.properties)
@@ -146,6 +150,23 @@ class _CleanUp:
             type=removal.resource.type,
             operation="retain",
             physicalId=removal.resource.physical_id,
+        )
+
+    def _let_go(self, removal: Removal, whose: str) -> None:
+        """It is another's: the record forgets it, and nothing else happens to it."""
+        bench, record = self._bench, removal.resource
+        bench.save(removal.dropped())
+        bench.mark(removal.logical_id, IntentState.DONE, physical_id=record.physical_id)
+        self.result.kept.append(removal)
+        message = f"{record.physical_id} is not deleted: by its tags it is {whose}; it is no longer in this record"
+        bench.tell(EventKind.WARNING, removal.logical_id, message)
+        bench.tell(
+            EventKind.OPERATION_SKIPPED,
+            removal.logical_id,
+            f"left to its owner, {whose}",
+            type=record.type,
+            operation="retain",
+            physicalId=record.physical_id,
         )
 
     def _failed(self, removal: Removal, attempt: Attempt, error: Exception) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from stackhold.engines.cloudformation.bench import Bench
     from stackhold.engines.cloudformation.known import Known
     from stackhold.engines.cloudformation.plan import Plan
+    from stackhold.engines.cloudformation.resources.handler import Handler
     from stackhold.engines.cloudformation.walk import Crew
     from stackhold.model.ids import LogicalId
 
@@ -138,7 +139,7 @@ class _GoBack:
         if found is None:
             return Undone.UNTOUCHED
         try:
-            undo.delete(bench, found, trace)
+            whose = undo.delete(bench, found, trace, logical_id=attempt.logical_id, sent=_sent(bench, attempt))
         except Exception as error:
             if attempt.after is None:
                 _keep_for_later(bench, attempt, found, f"its create failed, and so did its removal: {error}")
@@ -146,6 +147,9 @@ class _GoBack:
         if attempt.verb is Verb.CREATE:
             bench.save(DropResource(attempt.logical_id))
             self._known.drop(attempt.logical_id)
+        if whose:
+            self.result.reasons[attempt.logical_id] = f"as {found.physical_id}: by its tags it is {whose}"
+            return Undone.KEPT
         return Undone.DELETED
 
     def _restore(self, attempt: Attempt, trace: Trace) -> Undone:
@@ -174,7 +178,7 @@ class _GoBack:
         if attempt.is_old_gone:
             return self._create_again(attempt, trace)
         self._put_back(attempt)
-        if attempt.before is not None and undone is Undone.DELETED:
+        if attempt.before is not None and undone in {Undone.DELETED, Undone.KEPT}:
             self._bench.save(DropPendingDelete(attempt.logical_id, attempt.before.physical_id))
             return Undone.RESTORED
         return undone
@@ -250,7 +254,8 @@ def find_made(bench: Bench, attempt: Attempt) -> ResourceRecord | None:
     if attempt.trace.physical_id:
         return _as_record(attempt, PhysicalId(attempt.trace.physical_id))
     is_ours = attempt.is_own_name or attempt.trace.changes > 0
-    if attempt.name and is_ours and _is_readable_by_name(bench, attempt):
+    takes_over = _handler(bench, attempt).takes_over
+    if attempt.name and is_ours and not takes_over and _is_readable_by_name(bench, attempt):
         return _as_record(attempt, PhysicalId(attempt.name))
     found = _found_by_tags(bench, attempt)
     if found is not None:
@@ -278,7 +283,7 @@ def remove_half_made(bench: Bench, attempt: Attempt) -> str | None:
         bench.mark(attempt.logical_id, IntentState.DONE)
         return None
     try:
-        undo.delete(bench, found)
+        undo.delete(bench, found, logical_id=attempt.logical_id, sent=_sent(bench, attempt))
     except Exception as error:
         reason = f"its create failed, and so did its removal: {error}"
         _keep_for_later(bench, attempt, found, reason)
@@ -311,25 +316,34 @@ def look_command(bench: Bench, attempt: Attempt) -> str:
     )
 
 
-def _is_readable_by_name(bench: Bench, attempt: Attempt) -> bool:
+def _handler(bench: Bench, attempt: Attempt) -> Handler:
+    """The handler of what was to be made."""
     assert attempt.change is not None
-    handler = bench.handler_of(attempt.change.type, attempt.change.route)
+    return bench.handler_of(attempt.change.type, attempt.change.route)
+
+
+def _sent(bench: Bench, attempt: Attempt) -> Mapping[str, str]:
+    """The ownership tags that the create was sent with."""
+    return bench.want(attempt.logical_id, _handler(bench, attempt), attempt.properties).tags
+
+
+def _is_readable_by_name(bench: Bench, attempt: Attempt) -> bool:
+    handler = _handler(bench, attempt)
     return handler.read(bench.context(), PhysicalId(attempt.name), attempt.properties) is not None
 
 
 def _found_by_tags(bench: Bench, attempt: Attempt) -> PhysicalId | None:
-    """What carries the very tags of this create; None when there is nothing yet, or nobody can tell."""
-    change = attempt.change
-    assert change is not None
-    handler = bench.handler_of(change.type, change.route)
-    if handler.found_by not in {FoundBy.TAG, FoundBy.TOKEN}:
+    """What carries the very tags of this create, or has the name that only this could give it, where a name may have
+    met another's; None when there is nothing yet, or nobody can tell."""
+    handler = _handler(bench, attempt)
+    if handler.found_by not in {FoundBy.TAG, FoundBy.TOKEN} and not handler.takes_over:
         return None
     before = attempt.before
     lost = Lost(
         logical_id=attempt.logical_id,
-        name="",
-        is_own_name=False,
-        tags=bench.want(attempt.logical_id, handler, attempt.properties).tags,
+        name=attempt.name if handler.takes_over else "",
+        is_own_name=handler.takes_over and attempt.is_own_name,
+        tags=_sent(bench, attempt),
         place=handler.place(attempt.properties),
         known=frozenset({before.physical_id} if before is not None else ()),
     )

@@ -377,7 +377,13 @@ class PatientAws:
         return self._aws.pages(service, operation, params)
 
     def call(
-        self, service: str, operation: str, params: Mapping[str, Any], *, resend: Resend = Resend.SAFE
+        self,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        *,
+        resend: Resend = Resend.SAFE,
+        look: Callable[[], object] | None = None,
     ) -> dict[str, Any]:
         """One API call, waited for as long as its rule allows; then the last refusal, with what blocks it.
 
@@ -389,7 +395,7 @@ class PatientAws:
         is_said = False
         while True:
             try:
-                return self._call_once(service, operation, params, resend)
+                return self._call_once(service, operation, params, resend, look)
             except AwsError as error:
                 rule = rule_for(error, params, self._changed)
                 if rule is None:
@@ -405,13 +411,22 @@ class PatientAws:
                     is_said = True
             self._wait(pause)
             waited += pause
+            if look is not None:
+                look()
 
-    def _call_once(self, service: str, operation: str, params: Mapping[str, Any], resend: Resend) -> dict[str, Any]:
+    def _call_once(
+        self,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        resend: Resend,
+        look: Callable[[], object] | None,
+    ) -> dict[str, Any]:
         if kind_of(operation) is Kind.READ:
-            return self._aws.call(service, operation, params, resend=resend)
+            return self._aws.call(service, operation, params, resend=resend, look=look)
         self._trace.begin()
         try:
-            answer = self._aws.call(service, operation, params, resend=resend)
+            answer = self._aws.call(service, operation, params, resend=resend, look=look)
         except Exception as problem:
             self._trace.end(problem)
             raise

@@ -1,7 +1,7 @@
 """The few things that going back is made of: a resource gets its former properties, is created again, or goes.
 
 Shared by a failed run that goes back by itself and by `rollback`, which goes back by the journal. Nothing here
-decides; the record is the caller's to save.
+decides, but that what is another's by its tags is never deleted; the record is the caller's to save.
 """
 
 from __future__ import annotations
@@ -9,9 +9,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from stackhold.engines.cloudformation.names import REGION_TAG, STACK_TAG
+from stackhold.engines.cloudformation.resources import tags
 from stackhold.engines.cloudformation.settle import wait_settled
+from stackhold.model.events import EventKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackhold.engines.cloudformation.bench import Bench
     from stackhold.engines.cloudformation.patience import Trace
     from stackhold.engines.cloudformation.resources.handler import Context, Handler
@@ -78,10 +83,41 @@ def settled(bench: Bench, record: ResourceRecord) -> ResourceRecord:
     return dataclasses.replace(record, is_settling=False, attributes={**record.attributes, **made.attributes})
 
 
-def delete(bench: Bench, record: ResourceRecord, trace: Trace | None = None) -> None:
-    """Delete a resource; one that is gone is no failure."""
+def delete(
+    bench: Bench,
+    record: ResourceRecord,
+    trace: Trace | None = None,
+    *,
+    logical_id: LogicalId,
+    sent: Mapping[str, str] | None = None,
+) -> str:
+    """Delete a resource; one that is gone is no failure. One that is another's stays: whose it is, else empty.
+
+    `sent` are the ownership tags of the create that made it, where that is known.
+    """
+    whose = owner(bench, record, sent=sent)
+    if whose:
+        message = f"{record.physical_id} is not deleted: by its tags it is {whose}"
+        bench.tell(EventKind.WARNING, logical_id, message)
+        return whose
     bench.touched.forget(record.physical_id)
     bench.handler(record).delete(bench.context(trace), record.physical_id, dict(record.properties))
+    return ""
+
+
+def owner(bench: Bench, record: ResourceRecord, *, sent: Mapping[str, str] | None = None) -> str:
+    """Whose a resource is by its tags, where its create could have taken over another's: then somebody else can have
+    its name. Empty when it is the stack's, and when it carries no ownership tags.
+
+    With `sent` it is another's, too, if another run or another resource of the stack has made it.
+    """
+    handler = bench.handler(record)
+    if not handler.takes_over or not _has_name(handler, dict(record.properties)):
+        return ""
+    there = handler.tags_there(bench.context(), record.physical_id, dict(record.properties))
+    owned, identity = tags.hidden(there), bench.run.identity
+    ours = {STACK_TAG: str(identity.stack), REGION_TAG: str(identity.region)} if sent is None else sent
+    return "" if all(owned.get(key, value) == value for key, value in ours.items()) else tags.whose(there)
 
 
 def kept_message(record: ResourceRecord, *, why: str) -> str:

@@ -219,7 +219,7 @@ class WayBack:
     def _remove(self, undoing: Undoing, trace: Trace, *, is_living: bool) -> None:
         """Delete what the journal's runs made; `is_living`: the recorded one is among it, under its logical id."""
         for item in undoing.removals:
-            undo.delete(self._bench, item, trace)
+            undo.delete(self._bench, item, trace, logical_id=undoing.logical_id)
             if is_living and item is undoing.now:
                 self.save(DropResource(undoing.logical_id))
             else:
@@ -232,7 +232,7 @@ class WayBack:
         found = self._lost(undoing.doubt)
         if found is None:
             return ""
-        undo.delete(self._bench, found, trace)
+        undo.delete(self._bench, found, trace, logical_id=undoing.logical_id)
         return f"found as {found.physical_id}, and deleted"
 
     def _lost(self, entry: Entry) -> ResourceRecord | None:

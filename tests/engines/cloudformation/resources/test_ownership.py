@@ -52,7 +52,13 @@ class WatchedAws:
         return self._aws.account()
 
     def call(
-        self, service: str, operation: str, params: Mapping[str, Any], *, resend: Resend = Resend.SAFE
+        self,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
+        *,
+        resend: Resend = Resend.SAFE,
+        look: Callable[[], object] | None = None,
     ) -> dict[str, Any]:
         self.calls[operation] += 1
         if resend is Resend.NEVER:

@@ -1,15 +1,15 @@
 """EventBridge rules with their targets.
 
-PutRule overwrites whatever rule has the name, so a name that the template chose is looked at first; a generated
-one can only be ours. Targets are put and removed in calls that answer success and list what failed, which is read
-here.
+PutRule overwrites whatever rule has the name, so a name that the template chose is looked at before and after it; a
+generated one can only be ours. Targets are put and removed in calls that answer success and list what failed, which
+is read here.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stackhold.engines.cloudformation.resources import documents, finding, tags
+from stackhold.engines.cloudformation.resources import claims, documents, finding, tags
 from stackhold.engines.cloudformation.resources.events_targets import from_api, to_api
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
 from stackhold.errors import AwsError
@@ -36,6 +36,7 @@ class Rule(Handler):
     )
     name_rule: ClassVar[NameRule | None] = NameRule(property="Name", limit=64)
     found_by: ClassVar[FoundBy] = FoundBy.NAME
+    takes_over: ClassVar[bool] = True
     where: ClassVar[tuple[str, ...]] = ("EventBusName",)
     defaults: ClassVar[Mapping[str, Any]] = {
         "Description": "",
@@ -50,10 +51,21 @@ class Rule(Handler):
         """PutRule with the tags, which an existing rule would not take, then its targets."""
         properties = want.properties
         bus = properties.get("EventBusName") or ""
-        if properties.get("Name"):
-            self._refuse_foreign(ctx, want, bus)
+        claim = claims.Claim(
+            ctx,
+            want,
+            kind="rule",
+            service="events",
+            operation="PutRule",
+            is_chosen=claims.is_chosen(self, want),
+            tags_there=lambda: _tags_of_name(ctx, want.name, bus),
+            code="ResourceAlreadyExistsException",
+            overwrites=True,
+        )
+        claim.is_there()
         params = {**_rule_params(want.name, bus, properties), "Tags": tags.as_list(tags.for_create(want))}
-        arn = ctx.aws.call("events", "PutRule", params)["RuleArn"]
+        arn = claim.send(params)["RuleArn"]
+        claim.confirm()
         ctx.note(PhysicalId(arn))
         _put_targets(ctx, _on(want.name, bus), properties.get("Targets") or ())
         observed: dict[str, Any] = {
@@ -67,19 +79,9 @@ class Rule(Handler):
             observed["EventPattern"] = documents.as_data(observed["EventPattern"])
         return Made(PhysicalId(arn), _attributes(arn, want.name), observed=observed)
 
-    def _refuse_foreign(self, ctx: Context, want: Want, bus: str) -> None:
-        """A rule of that name that does not carry our ownership tags is left alone."""
-        try:
-            arn = ctx.aws.call("events", "DescribeRule", {"Name": want.name, **_bus(bus)})["Arn"]
-            there = _tags(ctx, arn)
-        except AwsError as error:
-            if error.code == _GONE:
-                return
-            raise
-        if not tags.are_ours(there, want):
-            raise tags.foreign(
-                "rule", want.name, service="events", operation="PutRule", code="ResourceAlreadyExistsException"
-            )
+    def tags_there(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Any:
+        """Two calls: the tags of a rule that is gone may be listed for a while."""
+        return _tags_of_name(ctx, *_parse(physical_id, properties))
 
     def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
         """The rule of that name on its bus."""
@@ -249,6 +251,16 @@ def _targets(ctx: Context, name: str, bus: str) -> list[dict[str, Any]]:
 
 def _tags(ctx: Context, arn: str) -> Any:
     return ctx.aws.call("events", "ListTagsForResource", {"ResourceARN": arn}).get("Tags")
+
+
+def _tags_of_name(ctx: Context, name: str, bus: str) -> Any:
+    """All tags of the rule of that name on its bus; None when there is none."""
+    try:
+        return _tags(ctx, ctx.aws.call("events", "DescribeRule", {"Name": name, **_bus(bus)})["Arn"]) or []
+    except AwsError as error:
+        if error.code == _GONE:
+            return None
+        raise
 
 
 def _attributes(arn: str, name: str) -> dict[str, Any]:

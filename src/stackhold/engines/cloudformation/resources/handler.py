@@ -175,6 +175,9 @@ class Handler:
     """Properties that AWS changes along with one that is changed: their baseline is then taken anew."""
     volatile_attributes: ClassVar[frozenset[str]] = frozenset()
     """Attributes that an update in place may change."""
+    takes_over: ClassVar[bool] = False
+    """Whether a create under a name that exists succeeds as if it had made it: see `claims`. Then `tags_there` tells
+    whose it is."""
     is_stateful: ClassVar[bool] = False
     """Holds data that a replacement or delete would lose."""
     dependents_wait: ClassVar[bool] = True
@@ -230,6 +233,10 @@ class Handler:
         if physical_id in lost.known or self.read(ctx, physical_id, lost.place) is None:
             return None
         return physical_id
+
+    def tags_there(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Any:
+        """All tags of a resource, ownership tags among them; None when it does not exist. For those that take over."""
+        raise NotImplementedError
 
     def foreign(
         self, ctx: Context, physical_id: PhysicalId, properties: Props, *, stack: Sequence[ResourceRecord]

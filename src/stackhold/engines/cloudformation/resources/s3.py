@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stackhold.engines.cloudformation.resources import finding, tags
+from stackhold.engines.cloudformation.resources import claims, finding, tags
 from stackhold.engines.cloudformation.resources import s3_forms as forms
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
@@ -186,6 +186,7 @@ class Bucket(Handler):
         reserved_ends=("-s3alias", "--ol-s3", "--x-s3", "--table-s3", ".mrap"),
     )
     found_by: ClassVar[FoundBy] = FoundBy.NAME
+    takes_over: ClassVar[bool] = True
     defaults: ClassVar[Mapping[str, Any]] = {
         "AccelerateConfiguration": {"AccelerationStatus": "Suspended"},
         "BucketEncryption": {
@@ -206,17 +207,28 @@ class Bucket(Handler):
     is_stateful: ClassVar[bool] = True
 
     def create(self, ctx: Context, want: Want) -> Made:
-        """One call, one more per configuration; one before them when the template chose the name.
+        """One call, one more per configuration; one before and one after the first when the template chose the name.
 
-        In us-east-1 a create of a bucket that we own succeeds, hence that look.
+        In us-east-1 a create of a bucket that we own succeeds, hence these looks. Some servers of the S3 interface keep
+        no tags of a create: what carries none at all afterwards counts as made.
         """
         new = want.properties
-        if new.get("BucketName"):
-            there = self._look(ctx, want.name)
-            if there is not None:
-                return self._take_on(ctx, there, want)
+        claim = claims.Claim(
+            ctx,
+            want,
+            kind="bucket",
+            service="s3",
+            operation="CreateBucket",
+            is_chosen=claims.is_chosen(self, want),
+            tags_there=lambda: self._look(ctx, want.name),
+            code="BucketAlreadyOwnedByYou",
+            overwrites=True,
+            keeps_tags=False,
+        )
+        if claim.is_there():
+            return self._take_on(ctx, want)
         try:
-            ctx.aws.call("s3", "CreateBucket", _create_params(ctx, want))
+            claim.send(_create_params(ctx, want))
         except AwsError as refused:
             if refused.code not in _EXISTS:
                 raise
@@ -225,7 +237,12 @@ class Bucket(Handler):
                 raise tags.foreign(
                     "bucket", want.name, service="s3", operation="CreateBucket", code=refused.code
                 ) from refused
-            return self._take_on(ctx, there, want)
+            if not tags.are_ours(there, want):
+                raise tags.foreign(
+                    "bucket", want.name, service="s3", operation="CreateBucket", code=refused.code, there=there
+                ) from refused
+            return self._take_on(ctx, want)
+        claim.confirm()
         ctx.note(PhysicalId(want.name))
         self._put_parts(ctx, want.name, {name: new[name] for name in _CREATE_TAKES if name in new}, new)
         return Made(PhysicalId(want.name), _attributes(ctx, want.name))
@@ -288,6 +305,10 @@ class Bucket(Handler):
             if refused.status == 403:
                 return None
             raise
+
+    def tags_there(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Any:
+        """One call."""
+        return self._owner_tags(ctx, physical_id)
 
     def _put_parts(self, ctx: Context, name: str, old: Props, new: Props) -> None:
         changed = set(differing(old, new, _PARTS))
@@ -368,11 +389,7 @@ class Bucket(Handler):
                 "allow s3:GetBucketTagging.",
             ) from refused
 
-    def _take_on(self, ctx: Context, there: Any, want: Want) -> Made:
-        if not tags.are_ours(there, want):
-            raise tags.foreign(
-                "bucket", want.name, service="s3", operation="CreateBucket", code="BucketAlreadyOwnedByYou"
-            )
+    def _take_on(self, ctx: Context, want: Want) -> Made:
         ctx.note(PhysicalId(want.name))
         return self.update(ctx, PhysicalId(want.name), {}, want)
 

@@ -1,14 +1,14 @@
 """SNS topics and subscriptions.
 
 A topic's physical id is its ARN, which follows from its name. `CreateTopic` gives an existing topic as if it had
-made it, so an explicit name is looked up first.
+made it, so an explicit name is looked up before and after it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stackhold.engines.cloudformation.resources import finding, tags
+from stackhold.engines.cloudformation.resources import claims, finding, tags
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
 from stackhold.engines.cloudformation.resources.documents import as_text
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
@@ -54,6 +54,7 @@ class Topic(Handler):
         property="TopicName", limit=256, suffix=lambda properties: ".fifo" if properties.get("FifoTopic") else ""
     )
     found_by: ClassVar[FoundBy] = FoundBy.NAME
+    takes_over: ClassVar[bool] = True
     defaults: ClassVar[Mapping[str, Any]] = {
         "ArchivePolicy": {},
         "ContentBasedDeduplication": False,
@@ -69,21 +70,31 @@ class Topic(Handler):
     }
 
     def create(self, ctx: Context, want: Want) -> Made:
-        """One call; one more before it when the template chose the name."""
+        """One call; one more before it and one after it when the template chose the name."""
         arn = f"arn:{ctx.partition}:sns:{ctx.region}:{ctx.account}:{want.name}"
-        if want.properties.get("TopicName"):
-            there = _tags_of(ctx, arn)
-            if there is not None:
-                return self._take_on(ctx, arn, there, want)
+        claim = claims.Claim(
+            ctx,
+            want,
+            kind="topic",
+            service="sns",
+            operation="CreateTopic",
+            is_chosen=claims.is_chosen(self, want),
+            tags_there=lambda: _tags_of(ctx, arn),
+        )
+        if claim.is_there():
+            return self._take_on(ctx, arn, want)
         try:
-            arn = str(ctx.aws.call("sns", "CreateTopic", _create_params(want))["TopicArn"])
+            arn = str(claim.send(_create_params(want))["TopicArn"])
         except (AwsError, OutcomeUnknown) as problem:
             if isinstance(problem, AwsError) and problem.code not in _DIFFERENT:
                 raise
             there = _tags_of(ctx, arn)
             if there is None:
                 raise
-            return self._take_on(ctx, arn, there, want)
+            if not tags.are_ours(there, want):
+                raise tags.foreign("topic", want.name, service="sns", operation="CreateTopic", there=there) from problem
+            return self._take_on(ctx, arn, want)
+        claim.confirm()
         return Made(PhysicalId(arn), _topic_attributes(arn))
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
@@ -145,9 +156,11 @@ class Topic(Handler):
         arn = f"arn:{ctx.partition}:sns:{ctx.region}:{ctx.account}:{lost.name}"
         return finding.named(lost, arn, _tags_of(ctx, arn))
 
-    def _take_on(self, ctx: Context, arn: str, there: Any, want: Want) -> Made:
-        if not tags.are_ours(there, want):
-            raise tags.foreign("topic", want.name, service="sns", operation="CreateTopic")
+    def tags_there(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Any:
+        """One call."""
+        return _tags_of(ctx, physical_id)
+
+    def _take_on(self, ctx: Context, arn: str, want: Want) -> Made:
         ctx.note(PhysicalId(arn))
         return self.update(ctx, PhysicalId(arn), {}, want)
 

@@ -1,15 +1,15 @@
 """SQS queues and their policies.
 
 A queue's physical id is its URL. `CreateQueue` gives an existing queue of that name and those attributes as if it
-had made it, so an explicit name is looked up first. A name is blocked for a minute after its queue was deleted; the
-caller waits for that.
+had made it, so an explicit name is looked up before and after it. A name is blocked for a minute after its queue was
+deleted; the caller waits for that.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stackhold.engines.cloudformation.resources import finding, tags
+from stackhold.engines.cloudformation.resources import claims, finding, tags
 from stackhold.engines.cloudformation.resources.bulk import read_side_by_side
 from stackhold.engines.cloudformation.resources.documents import as_text
 from stackhold.engines.cloudformation.resources.handler import FoundBy, Handler, Made, NameRule, Seen
@@ -53,6 +53,7 @@ class Queue(Handler):
         property="QueueName", limit=80, suffix=lambda properties: ".fifo" if properties.get("FifoQueue") else ""
     )
     found_by: ClassVar[FoundBy] = FoundBy.NAME
+    takes_over: ClassVar[bool] = True
     defaults: ClassVar[Mapping[str, Any]] = {
         "ContentBasedDeduplication": False,
         "DeduplicationScope": "queue",
@@ -79,13 +80,21 @@ class Queue(Handler):
     is_stateful: ClassVar[bool] = True
 
     def create(self, ctx: Context, want: Want) -> Made:
-        """One call; one more before it when the template chose the name."""
-        if want.properties.get("QueueName"):
-            url = self._url_of(ctx, want.name)
-            if url is not None:
-                return self._take_on(ctx, url, want)
+        """One call; one more before it and two after it when the template chose the name."""
+        claim = claims.Claim(
+            ctx,
+            want,
+            kind="queue",
+            service="sqs",
+            operation="CreateQueue",
+            is_chosen=claims.is_chosen(self, want),
+            tags_there=lambda: self._tags_of_name(ctx, want.name),
+            code="QueueNameExists",
+        )
+        if claim.is_there() and (there := self._url_of(ctx, want.name)) is not None:
+            return self._take_on(ctx, there, want)
         try:
-            answer = ctx.aws.call("sqs", "CreateQueue", _create_params(want))
+            answer = claim.send(_create_params(want))
         except (AwsError, OutcomeUnknown) as problem:
             if isinstance(problem, AwsError) and problem.code not in _EXISTS:
                 raise
@@ -94,6 +103,7 @@ class Queue(Handler):
                 raise
             return self._take_on(ctx, url, want)
         url = str(answer["QueueUrl"])
+        claim.confirm()
         return Made(PhysicalId(url), _queue_attributes(ctx, url))
 
     def read(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Seen | None:
@@ -142,20 +152,22 @@ class Queue(Handler):
     def find(self, ctx: Context, lost: Lost) -> PhysicalId | None:
         """The queue of that name."""
         url = self._url_of(ctx, lost.name)
-        if url is None:
-            return None
-        try:
-            there = ctx.aws.call("sqs", "ListQueueTags", {"QueueUrl": url}).get("Tags")
-        except AwsError as refused:
-            if refused.code in _GONE:
-                return None
-            raise
-        return finding.named(lost, url, there or {})
+        return finding.named(lost, url, _tags_of(ctx, url)) if url is not None else None
+
+    def tags_there(self, ctx: Context, physical_id: PhysicalId, properties: Props) -> Any:
+        """One call."""
+        return _tags_of(ctx, physical_id)
+
+    def _tags_of_name(self, ctx: Context, name: str) -> Any:
+        url = self._url_of(ctx, name)
+        return _tags_of(ctx, url) if url is not None else None
 
     def _take_on(self, ctx: Context, url: str, want: Want) -> Made:
-        there = ctx.aws.call("sqs", "ListQueueTags", {"QueueUrl": url}).get("Tags")
+        there = _tags_of(ctx, url)
         if not tags.are_ours(there, want):
-            raise tags.foreign("queue", want.name, service="sqs", operation="CreateQueue", code="QueueNameExists")
+            raise tags.foreign(
+                "queue", want.name, service="sqs", operation="CreateQueue", code="QueueNameExists", there=there
+            )
         ctx.note(PhysicalId(url))
         return self.update(ctx, PhysicalId(url), {}, want)
 
@@ -244,6 +256,16 @@ class QueuePolicy(Handler):
                 return None
             raise
         return document(answer.get("Attributes", {}).get("Policy", ""))
+
+
+def _tags_of(ctx: Context, url: str) -> Any:
+    """All tags of a queue; None when it does not exist."""
+    try:
+        return ctx.aws.call("sqs", "ListQueueTags", {"QueueUrl": url}).get("Tags") or {}
+    except AwsError as refused:
+        if refused.code in _GONE:
+            return None
+        raise
 
 
 def _create_params(want: Want) -> dict[str, Any]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 OWNERSHIP_PREFIX: Final = "stackhold:"
 """Of the ownership tags: `stackhold:stack`, `…:region`, `…:run`, `…:logical-id`."""
+_OWNER: Final = ("stack", "region", "logical-id", "run")
 _NOT_THE_TEMPLATES: Final = ("aws:", OWNERSHIP_PREFIX)
 
 TagList = list[dict[str, str]]
@@ -86,15 +87,42 @@ def are_ours(tags: Any, sent: Want | Lost) -> bool:
     return bool(sent.tags) and all(there.get(key) == value for key, value in sent.tags.items())
 
 
-def foreign(kind: str, name: str, *, service: str, operation: str, code: str = "AlreadyExists") -> AwsError:
-    """The refusal for a resource that exists and does not carry our ownership tags."""
+def whose(there: Any) -> str:
+    """Whose a resource is by its ownership tags; empty when it has none."""
+    owner = hidden(there)
+    stack, region, logical_id, run = (owner.get(f"{OWNERSHIP_PREFIX}{name}") for name in _OWNER)
+    said = f"stack {stack}'s" if stack else "another stack's"
+    said += f" ({region})" if region else ""
+    said += f", as its {logical_id}" if logical_id else ""
+    said += f", made by its run {run}" if run else ""
+    return said if owner else ""
+
+
+def foreign(
+    kind: str,
+    name: str,
+    *,
+    service: str,
+    operation: str,
+    code: str = "AlreadyExists",
+    there: Any = None,
+    was_overwritten: bool = False,
+) -> AwsError:
+    """The refusal for a resource that exists and does not carry our ownership tags. `there` are those it carries."""
+    owner = whose(there)
+    taken = f": the name is taken, it is {owner}" if owner else ""
+    touched = (
+        "What this call has set on it may differ from what its owner wants: look there for drift."
+        if was_overwritten
+        else "Nothing was changed on it."
+    )
     return AwsError(
         service=service,
         operation=operation,
         code=code,
-        reason=f"{kind} {name} exists already and was not made by this run",
+        reason=f"{kind} {name} exists already and was not made by this run{taken}",
         status=409,
-        hint="Nothing was changed on it. Choose another name, or import the existing one into the stack to adopt it.",
+        hint=f"{touched} Choose another name, or import the existing one into the stack to adopt it.",
     )
 
 
