@@ -25,7 +25,7 @@ from stackhold.model import codec
 from stackhold.model.ids import Region, StackName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from stackhold.model.ids import LogicalId
 
@@ -125,6 +125,9 @@ class _Facts:
 
     def ssm_parameter(self, name: str) -> str:
         return name
+
+    def existing(self, type_name: str, values: Sequence[str]) -> frozenset[str]:
+        return frozenset(values)
 
 
 _INPUTS: Final = Inputs(

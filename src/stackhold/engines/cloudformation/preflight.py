@@ -21,7 +21,7 @@ from stackhold.engines.cloudformation.template.parameters import check_given
 from stackhold.errors import Bug, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from stackhold.engines.cloudformation.route import Native
     from stackhold.engines.cloudformation.template import Template
@@ -106,6 +106,11 @@ class _StandIns:
         """Some text."""
         self.were_asked = True
         return name
+
+    def existing(self, type_name: str, values: Sequence[str]) -> frozenset[str]:
+        """All of them."""
+        self.were_asked = True
+        return frozenset(values)
 
 
 if TYPE_CHECKING:

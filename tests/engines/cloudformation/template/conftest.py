@@ -8,11 +8,11 @@ import pytest
 
 from stackhold.engines.cloudformation.template import evaluate, parse_text
 from stackhold.engines.cloudformation.template.desired import Inputs
-from stackhold.errors import TemplateError
+from stackhold.errors import AwsError, TemplateError
 from stackhold.model.ids import LogicalId, Region, StackName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from stackhold.engines.cloudformation.template.desired import DesiredStack
 
@@ -32,6 +32,8 @@ class FixedFacts:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.refused: dict[str, str] = {}
+        """Error codes by what was asked for."""
 
     def availability_zones(self, region: str) -> list[str]:
         self.asked.append(region)
@@ -39,7 +41,15 @@ class FixedFacts:
 
     def ssm_parameter(self, name: str) -> str:
         self.asked.append(name)
+        if name in self.refused:
+            raise AwsError(service="ssm", operation="GetParameter", code=self.refused[name], reason="no")
         return {"/list": "a, b", "/secret": "{{resolve:ssm:x}}"}.get(name, f"value of {name}")
+
+    def existing(self, type_name: str, values: Sequence[str]) -> frozenset[str]:
+        self.asked.append(f"{type_name}: {', '.join(values)}")
+        if type_name in self.refused:
+            raise AwsError(service="ec2", operation="Describe", code=self.refused[type_name], reason="no")
+        return frozenset(value for value in values if not value.startswith("gone"))
 
 
 def _inputs(**changes: Any) -> Inputs:

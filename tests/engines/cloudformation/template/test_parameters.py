@@ -3,8 +3,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.engines.cloudformation.template.conftest import FixedFacts
 
 from stackhold.engines.cloudformation.template.java_pattern import java_pattern
+from stackhold.errors import AwsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,3 +179,57 @@ def test_java_patterns_match_as_in_java(pattern: str, yes: str, no: str) -> None
 def test_a_java_pattern_that_cannot_be_translated_is_an_error(pattern: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         java_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("ParameterNotFound", "there is no SSM parameter '/x' in eu-west-1"),
+        ("AccessDeniedException", "the SSM parameter '/x' cannot be read: ssm:GetParameter was refused: AccessDenied"),
+    ],
+)
+def test_an_ssm_parameter_that_cannot_be_read_is_told_with_the_place_of_its_parameter(
+    refusal: Callable[..., TemplateError], code: str, reason: str
+) -> None:
+    facts = FixedFacts()
+    facts.refused["/x"] = code
+    error = refusal(with_parameter("Type: 'AWS::SSM::Parameter::Value<String>', Default: /x"), facts=facts)
+    assert error.message.startswith(f"t.yaml:4:3: Parameters.P: {reason}")
+
+
+VPC = "AWS::EC2::VPC::Id"
+SUBNETS = "List<AWS::EC2::Subnet::Id>"
+
+
+def test_what_must_exist_is_asked_for_once_per_type_and_only_where_it_is_used(
+    desired: Callable[..., DesiredStack],
+) -> None:
+    facts = FixedFacts()
+    text = RESOURCE + f"  P: {{Type: '{VPC}'}}\n  Q: {{Type: '{VPC}'}}\n  R: {{Type: '{SUBNETS}'}}\n"
+    desired(text, parameters={"P": "vpc-2", "Q": "vpc-1", "R": "s-1, s-2"}, facts=facts)
+    assert facts.asked == ["AWS::EC2::VPC::Id: vpc-1, vpc-2", "AWS::EC2::Subnet::Id: s-1, s-2"]
+    facts = FixedFacts()
+    desired(with_parameter("Type: 'AWS::SSM::Parameter::Name', Default: /x"), facts=facts)
+    assert facts.asked == []
+
+
+def test_all_that_does_not_exist_is_one_error_at_its_parameter(refusal: Callable[..., TemplateError]) -> None:
+    text = RESOURCE + f"  P: {{Type: String}}\n  Q: {{Type: '{VPC}'}}\n  R: {{Type: '{SUBNETS}'}}\n"
+    error = refusal(text, parameters={"P": "p", "Q": "gone-1", "R": "s-1,gone-2"})
+    assert error.message == (
+        "t.yaml:5:3: Parameters.Q: there is no EC2::VPC::Id 'gone-1' in eu-west-1; "
+        "Parameters.R: there is no EC2::Subnet::Id 'gone-2' in eu-west-1"
+    )
+    assert "--parameter Q=" in error.hint
+
+
+def test_an_account_that_does_not_say_what_exists_is_told_at_the_parameter_unless_its_credentials_are_bad(
+    desired: Callable[..., DesiredStack], refusal: Callable[..., TemplateError]
+) -> None:
+    facts = FixedFacts()
+    facts.refused[VPC] = "UnauthorizedOperation"
+    text = with_parameter(f"Type: '{VPC}', Default: vpc-1")
+    assert "t.yaml:4:3: Parameters.P: it cannot be looked up whether vpc-1 exists" in refusal(text, facts=facts).message
+    facts.refused[VPC] = "ExpiredToken"
+    with pytest.raises(AwsError):
+        desired(text, facts=facts)

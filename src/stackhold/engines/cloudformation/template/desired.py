@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +21,10 @@ class Facts(Protocol):
 
     def ssm_parameter(self, name: str) -> str:
         """The value of a plain (never SecureString) SSM parameter; raises `AwsError`."""
+        ...
+
+    def existing(self, type_name: str, values: Sequence[str]) -> frozenset[str]:
+        """Those of the values that the account has of an AWS-specific parameter type; raises `AwsError`."""
         ...
 
 

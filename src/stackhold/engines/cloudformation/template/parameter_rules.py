@@ -53,6 +53,8 @@ class Declared:
     bounds: tuple[float | None, float | None]
     complaint: str
     """ConstraintDescription."""
+    aws_type: str = ""
+    """The AWS-specific type of each value, which must then exist in the account; empty for others."""
 
     def items(self, text: str) -> list[str]:
         """A list's items: split at commas, blanks around them trimmed."""
@@ -84,6 +86,7 @@ def declare(template: Template, name: str) -> Declared:
         lengths=(reader.length("MinLength"), reader.length("MaxLength")),
         bounds=(reader.bound("MinValue"), reader.bound("MaxValue")),
         complaint=reader.text("ConstraintDescription") or "",
+        aws_type=_aws_type(type_name),
     )
 
 
@@ -153,6 +156,13 @@ def _shape(type_name: str) -> tuple[bool, bool, bool] | None:
     if inner in ("String", "Number") or inner in _AWS_TYPES:
         return is_ssm, False, inner == "Number"
     return None
+
+
+def _aws_type(type_name: str) -> str:
+    """What a value must be the name of; empty for what is not looked for, such as a name in SSM."""
+    of_list = _LIST.fullmatch(type_name)
+    item = of_list[1] if of_list else type_name
+    return item if item in _AWS_TYPES and item != "AWS::SSM::Parameter::Name" else ""
 
 
 class _Reader:

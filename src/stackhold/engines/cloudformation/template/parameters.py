@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackhold.engines.cloudformation.template.account_values import check_exist, ssm_value
 from stackhold.engines.cloudformation.template.language import (
     BOOTSTRAP_PARAMETER,
     DYNAMIC_REFERENCE,
@@ -48,8 +49,10 @@ def effective_parameters(template: Template, inputs: Inputs) -> Parameters:
     _check_complete(template, inputs, chosen)
     texts = {name: text for name, text in chosen.items() if text is not None}
     _check_values(template, declared, texts)
+    values = {name: _value(template, declared[name], text, inputs) for name, text in texts.items()}
+    check_exist(template, declared, values, inputs)
     return Parameters(
-        values={name: _value(template, declared[name], text, inputs) for name, text in texts.items()},
+        values=values,
         recorded=texts,
         reused=tuple(
             name
@@ -137,15 +140,5 @@ def _check_values(template: Template, declared: Mapping[str, Declared], texts: M
 
 def _value(template: Template, entry: Declared, text: str, inputs: Inputs) -> str | list[str]:
     if entry.is_ssm:
-        if inputs.facts is None:
-            raise template.error(
-                "an SSM parameter's value cannot be read here", entry.place, logical_id=label("Parameters", entry.name)
-            )
-        text = inputs.facts.ssm_parameter(text)
-        if DYNAMIC_REFERENCE in text:
-            raise template.error(
-                "dynamic references ({{resolve:…}}) are not supported",
-                entry.place,
-                logical_id=label("Parameters", entry.name),
-            )
+        text = ssm_value(template, entry, text, inputs)
     return entry.items(text) if entry.is_list else text
