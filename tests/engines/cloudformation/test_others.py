@@ -159,3 +159,12 @@ def test_a_deploy_that_takes_a_resource_away_lets_go_of_another_stacks(stage: St
     assert result.exit_code is ExitCode.DONE
     assert set(stage.run.record.resources) == {A}
     assert not stage.run.record.pending_deletes
+
+
+def test_an_old_one_that_would_have_to_go_first_stays_when_it_is_another_stacks(stage: Stage, taking: Taking) -> None:
+    stage.has(A={"Name": "a", "Kind": "x"})
+    taking.tags["a"] = dict(THEIRS)
+    result = stage.deploy(A={"Name": "a", "Kind": "y", "old_first": True})
+    assert "by its tags it is stack other's" in result.error
+    assert set(stage.cloud.things) == {"a"}
+    assert ("DeleteThing", "a") not in stage.cloud.changes()

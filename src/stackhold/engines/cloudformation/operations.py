@@ -12,7 +12,7 @@ import re
 import threading
 from typing import TYPE_CHECKING, Final
 
-from stackhold.engines.cloudformation import adoption
+from stackhold.engines.cloudformation import adoption, undo
 from stackhold.engines.cloudformation.attempt import Attempt, Verb, reason_of
 from stackhold.engines.cloudformation.carried import carried_baseline
 from stackhold.engines.cloudformation.plan import Action
@@ -200,6 +200,11 @@ class Operations:
         if attempt.keeps_old:
             return
         if attempt.change is None or not attempt.change.is_gone:
+            if whose := undo.owner(self._bench, recorded):
+                raise ResourceFailed(
+                    f"{recorded.physical_id} would be deleted first, and by its tags it is {whose}",
+                    hint="Give the new one another name: the old one then leaves the record, and is not deleted.",
+                )
             self._bench.touched.forget(recorded.physical_id)
             self._bench.handler(recorded).delete(ctx, recorded.physical_id, dict(recorded.properties))
         attempt.is_old_gone = True

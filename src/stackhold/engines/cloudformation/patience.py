@@ -315,8 +315,9 @@ class Trace:
         self.physical_id = physical_id
 
     def made_nothing(self) -> None:
-        """What was carried out so far was a request that AWS refused in the end."""
+        """Nothing came of what was carried out so far: AWS refused it in the end, or it met another's."""
         self.changes = 0
+        self.physical_id = None
 
     def begin(self) -> None:
         """A change is about to be called."""

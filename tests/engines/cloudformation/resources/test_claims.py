@@ -126,10 +126,15 @@ class Watched:
             scripted(self.aws),
             aws=patient,
             wait=self.waited.append,
-            note=self.noted.append,
+            note=self._note,
+            changed=lambda _: False,
             made_nothing=self.trace.made_nothing,
         )
         return case.handler.create(context, wanted(properties, name="taken"))
+
+    def _note(self, physical_id: str) -> None:
+        self.noted.append(physical_id)
+        self.trace.note(physical_id)
 
     def made(self, operation: str) -> int:
         return len(self.aws.asked(operation))
@@ -222,6 +227,33 @@ def test_a_rule_that_may_have_been_overwritten_is_not_said_to_be_untouched() -> 
     assert "Nothing was changed on it" in before.value.hint
     assert "Nothing was changed on it" not in after.value.hint
     assert "drift" in after.value.hint
+
+
+POLICY = Case(
+    "AWS::IAM::Policy",
+    "PutRolePolicy",
+    "",
+    {"PolicyName": "taken", "PolicyDocument": {"Statement": []}, "Roles": ["one", "two"]},
+    lambda: {},
+)
+
+
+def test_an_inline_policy_that_another_puts_meanwhile_stays_and_what_was_put_beside_it_goes() -> None:
+    none = refused("GetRolePolicy", "NoSuchEntity")
+    throttled = refused("PutRolePolicy", "ConcurrentModificationException")
+    watched = Watched(
+        {
+            "GetRolePolicy": [none, none, {"PolicyDocument": '{"Statement": [{"Effect": "Deny"}]}'}],
+            "PutRolePolicy": [{}, throttled],
+            "DeleteRolePolicy": [{}],
+        }
+    )
+    with pytest.raises(AwsError, match="inline policy taken of two exists already"):
+        watched.create(POLICY, POLICY.properties)
+    assert watched.made("PutRolePolicy") == 2
+    assert watched.aws.asked("DeleteRolePolicy") == [{"RoleName": "one", "PolicyName": "taken"}]
+    assert not watched.trace.left_something
+    assert watched.trace.physical_id is None
 
 
 def _is_read(operation: str) -> bool:

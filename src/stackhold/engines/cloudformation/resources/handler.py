@@ -83,7 +83,8 @@ class Context:
     note: Callable[[PhysicalId], None] = lambda physical_id: None
     """A create that needs more calls says here what its first one has made, so that going back finds it."""
     made_nothing: Callable[[], None] = lambda: None
-    """A create whose request AWS accepted and then refused says here that nothing came of it."""
+    """A create whose request AWS accepted and then refused, or answered with what is another's, says here that
+    nothing came of it."""
     waiting: Callable[[AwsError, str], None] = lambda error, why: None
     """A handler that itself waits for a refusal to pass says so here, once it takes longer than a moment."""
 

@@ -9,6 +9,7 @@ policies on the same role. Drift lists them all, and takes away what the whole s
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from stackhold.engines.cloudformation.resources import documents, finding, tags
@@ -17,7 +18,7 @@ from stackhold.errors import AwsError
 from stackhold.model.ids import PhysicalId, TypeName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stackhold.engines.cloudformation.resources.handler import Context, Lost, Want
     from stackhold.engines.cloudformation.values import Props
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _GONE: Final = "NoSuchEntity"
 _EXISTS: Final = "EntityAlreadyExists"
+_TAKEN: Final = "AlreadyExists"
+"""Our own refusal; IAM has no such code."""
 _PLACING: Final = frozenset({"AWS::IAM::Policy", "AWS::IAM::RolePolicy"})
 """The types that put an inline policy on a role."""
 
@@ -265,9 +268,17 @@ _ROLE: Final = _Owner("Role", "Roles")
 _OWNERS: Final = (_ROLE, _Owner("User", "Users"), _Owner("Group", "Groups"))
 
 
-def _put_policy(ctx: Context, owner: _Owner, name: str, policy: str, document: Any) -> None:
+def _put_policy(
+    ctx: Context,
+    owner: _Owner,
+    name: str,
+    policy: str,
+    document: Any,
+    *,
+    look: Callable[[], object] | None = None,
+) -> None:
     params = {**owner.params(name, policy), "PolicyDocument": documents.as_text(document)}
-    ctx.aws.call("iam", f"Put{owner.kind}Policy", params)
+    ctx.aws.call("iam", f"Put{owner.kind}Policy", params, look=look)
 
 
 def _get_policy(ctx: Context, owner: _Owner, name: str, policy: str) -> Any:
@@ -297,19 +308,32 @@ class Policy(Handler):
     defaults: ClassVar[Mapping[str, Any]] = {"Groups": [], "Roles": [], "Users": []}
 
     def create(self, ctx: Context, want: Want) -> Made:
-        """Put it on each owner, once it is clear that nothing else of that name would be overwritten."""
+        """Put it on each owner, once it is clear that nothing else of that name would be overwritten; the same before
+        each further try."""
         name, document = want.properties["PolicyName"], want.properties["PolicyDocument"]
         for owner, identity in _identities(want.properties):
             self._refuse_foreign(ctx, owner, identity, name, document)
         ctx.note(PhysicalId(name))
-        for owner, identity in _identities(want.properties):
-            _put_policy(ctx, owner, identity, name, document)
+        self._put_on_all(ctx, list(_identities(want.properties)), name, document)
         observed = {
             "PolicyName": name,
             "PolicyDocument": documents.as_data(document),
             **{owner.property: list(want.properties[owner.property]) for owner in _OWNERS if _has(want, owner)},
         }
         return Made(PhysicalId(name), _policy_attributes(name), observed=observed)
+
+    def _put_on_all(self, ctx: Context, owners: Sequence[tuple[_Owner, str]], name: str, document: Any) -> None:
+        """Once another's is met under way, the first ones go again here: what goes back knows the name alone."""
+        for at, (owner, identity) in enumerate(owners):
+            look = functools.partial(self._refuse_foreign, ctx, owner, identity, name, document)
+            try:
+                _put_policy(ctx, owner, identity, name, document, look=look)
+            except AwsError as refused:
+                if refused.code == _TAKEN:
+                    for one, its in owners[:at]:
+                        _delete_policy(ctx, one, its, name)
+                    ctx.made_nothing()
+                raise
 
     def _refuse_foreign(self, ctx: Context, owner: _Owner, identity: str, name: str, document: Any) -> None:
         """An identity that this run made has no foreign policies; on any other one, look first."""
@@ -318,7 +342,11 @@ class Policy(Handler):
         there = _get_policy(ctx, owner, identity, name)
         if there is not None and not documents.same(there, document):
             raise tags.foreign(
-                "inline policy", f"{name} of {identity}", service="iam", operation=f"Put{owner.kind}Policy"
+                "inline policy",
+                f"{name} of {identity}",
+                service="iam",
+                operation=f"Put{owner.kind}Policy",
+                code=_TAKEN,
             )
 
     def place(self, properties: Props) -> Props:
