@@ -82,3 +82,22 @@ def test_following_a_run_that_has_ended_shows_it_and_ends(shell: Shell, scene: L
 def test_with_no_run_at_work_there_is_nothing_to_follow(shell: Shell, scene: LockScene) -> None:
     typed = shell.type("events", "payments", "--follow")
     assert (typed.code, "no run is at work on payments" in typed.err) == (1, True)
+
+
+def test_a_damaged_log_is_a_row_that_says_so_and_hides_no_other(shell: Shell, scene: LockScene) -> None:
+    scene.store.write(scene.keys.event(RunId("20260101T000000000Z-11111111")), b"{ not", expect=None)
+    shown = shell.type("events", "payments")
+    assert shown.code == 0
+    lines = shown.out.splitlines()
+    assert [line.split()[0] for line in lines[1:4]].count("-") == 1
+    assert "unreadable" in next(line for line in lines[1:4] if "11111111" in line)
+    assert lines[-1].startswith("unreadable: ")
+    assert "11111111.json" in lines[-1]
+    runs = shell.type("events", "payments", "--json").json()["runs"]
+    assert [run["runId"] for run in runs if "unreadable" in run] == ["20260101T000000000Z-11111111"]
+    assert len(runs) == 3
+
+
+def test_a_damaged_log_does_not_keep_the_run_at_work_from_being_found(shell: Shell, scene: LockScene) -> None:
+    scene.store.write(scene.keys.event(RunId("99990101T000000000Z-11111111")), b"{ not", expect=None)
+    assert "no run is at work" in shell.type("events", "payments", "--follow").err

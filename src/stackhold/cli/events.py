@@ -9,11 +9,12 @@ import click
 from stackhold.cli.options import Invocation, invocation, store_options, workspace_option
 from stackhold.cli.printable import lines_text
 from stackhold.cli.wiring import Wiring
-from stackhold.errors import InputError
+from stackhold.errors import InputError, RecordTooNew, RecordUnreadable, StoreRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stackhold.cli.render_events import UnreadableRun
     from stackhold.cli.surroundings import Surroundings
     from stackhold.model.ids import RunId
     from stackhold.model.run_log import RunLog
@@ -48,13 +49,13 @@ def events(
         log = _log(wiring, keys, chosen)
         call.output.answer(render_events.run_document(log), render_events.run_text(log))
     else:
-        logs = [log for log in (_maybe_log(wiring, keys, run_id) for run_id in known[-limit:]) if log is not None]
+        runs = [run for run in (_shown(wiring, keys, run_id) for run_id in known[-limit:]) if run is not None]
         document = {
             "stack": keys.stack,
             "region": keys.region,
-            "runs": [render_events.run_document(log) for log in logs],
+            "runs": [render_events.listed_document(run) for run in runs],
         }
-        text = render_events.runs_text(logs) if logs else f"No run on {keys.stack} ({keys.region}) left a record."
+        text = render_events.runs_text(runs) if runs else f"No run on {keys.stack} ({keys.region}) left a record."
         call.output.answer(document, text)
 
 
@@ -74,6 +75,16 @@ def _maybe_log(wiring: Wiring, keys: Keys, run_id: RunId) -> RunLog | None:
     from stackhold.runs.inspect import read_run
 
     return read_run(wiring.store, keys, run_id)
+
+
+def _shown(wiring: Wiring, keys: Keys, run_id: RunId) -> RunLog | UnreadableRun | None:
+    """A run in a list, which one damaged object must not keep from the others."""
+    from stackhold.cli.render_events import UnreadableRun
+
+    try:
+        return _maybe_log(wiring, keys, run_id)
+    except (RecordUnreadable, RecordTooNew, StoreRefused) as error:
+        return UnreadableRun(run_id, error.message)
 
 
 def _log(wiring: Wiring, keys: Keys, run_id: RunId) -> RunLog:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackhold.cli.printable import lines_text
@@ -13,20 +14,33 @@ from stackhold.model.instant import date_time, words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stackhold.model.ids import RunId
     from stackhold.model.run_log import RunLog
     from stackhold.model.values import JsonMap
 
 
-def runs_text(logs: Sequence[RunLog]) -> str:
-    """A line per run, oldest first."""
+@dataclass(frozen=True, slots=True)
+class UnreadableRun:
+    """A run whose log is there and cannot be read."""
+
+    run_id: RunId
+    reason: str
+
+
+def runs_text(runs: Sequence[RunLog | UnreadableRun]) -> str:
+    """A line per run, oldest first, and below them why some cannot be read."""
     rows = [["STARTED", "RUN", "OPERATION", "OUTCOME", "TOOK", "OWNER"]]
-    for log in logs:
+    for log in runs:
+        if isinstance(log, UnreadableRun):
+            rows.append(["-", log.run_id, "-", "unreadable", "-", "-"])
+            continue
         outcome = log.outcome.value if log.outcome is not None else "no end"
         took = words(log.ended_at - log.started_at) if log.ended_at is not None else "-"
         started = date_time(log.started_at)
         identity = log.identity
         rows.append([started, identity.run_id, identity.operation, outcome, took, identity.owner])
-    return table(rows)
+    reasons = [f"unreadable: {run.reason}" for run in runs if isinstance(run, UnreadableRun)]
+    return table(rows) + (lines_text(["", *reasons]) if reasons else "")
 
 
 def run_text(log: RunLog) -> str:
@@ -59,6 +73,13 @@ def end_lines(log: RunLog, *, is_killed: bool = False) -> list[str]:
     code = f", exit code {log.exit_code}" if log.exit_code is not None else ""
     error = [log.error] if log.error else []
     return [f"{outcome} after {words(log.ended_at - log.started_at)}{code}", *error]
+
+
+def listed_document(run: RunLog | UnreadableRun) -> JsonMap:
+    """One run of a list for programs."""
+    if isinstance(run, UnreadableRun):
+        return {"runId": run.run_id, "unreadable": run.reason}
+    return run_document(run)
 
 
 def run_document(log: RunLog) -> JsonMap:

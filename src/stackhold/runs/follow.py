@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackhold.errors import RecordTooNew, RecordUnreadable
 from stackhold.runs.inspect import read_lock, read_run, run_ids
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def live_run(store: Store, clock: Clock, keys: Keys) -> RunId | None:
         if lock_id is None:
             return None
         for run_id in reversed(run_ids(store, keys)[-_LATEST:]):
-            log = read_run(store, keys, run_id) if run_id not in over else None
+            log = _readable(store, keys, run_id) if run_id not in over else None
             if log is not None and log.lock_id == lock_id and log.ended_at is None:
                 return run_id
             if log is not None and log.ended_at is not None:
@@ -78,6 +79,14 @@ def follow(store: Store, clock: Clock, keys: Keys, run_id: RunId) -> Iterator[Se
             return
         shown, was_orphaned = max(shown, len(log.events)), is_orphaned
         clock.sleep(_POLL_MS)
+
+
+def _readable(store: Store, keys: Keys, run_id: RunId) -> RunLog | None:
+    """A run's log; None also for one that cannot be read, which is not the one that is meant."""
+    try:
+        return read_run(store, keys, run_id)
+    except (RecordUnreadable, RecordTooNew):
+        return None
 
 
 def _holder(store: Store, clock: Clock, keys: Keys) -> LockId | None:

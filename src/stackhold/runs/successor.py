@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackhold.errors import RecordUnreadable, StoreError
+from stackhold.errors import RecordTooNew, RecordUnreadable, StoreError
 from stackhold.model.codec import decode_run_log
 from stackhold.ports.store import Stored
 
@@ -28,9 +28,12 @@ def successor_of(store: Store, keys: Keys, *, run_id: RunId, generation: int | N
             found = store.read(key)
             if not isinstance(found, Stored):
                 continue
-            log = decode_run_log(found.data, key=key)
+            try:
+                log = decode_run_log(found.data, key=key)
+            except (RecordUnreadable, RecordTooNew):
+                continue
             if log.generation is not None and log.generation > (generation or 0):
                 return log.identity.owner
-    except (StoreError, RecordUnreadable):
+    except StoreError:
         return ""
     return ""
