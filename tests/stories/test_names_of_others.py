@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from tests.stories.scene import Scene
 
+    from stackhold.testing.http_messages import Message
     from stackhold.testing.proxy import Call
 
 pytestmark = [pytest.mark.emulator, pytest.mark.story]
@@ -77,6 +78,35 @@ def test_of_two_stacks_that_saw_the_same_free_names_the_later_fails_and_touches_
     assert owners(scene) == {"common-topic": "first", "common-queue": "first"}
     scene.run("destroy", "first", "--yes")
     assert owners(scene) == {}
+
+
+def test_a_rule_that_another_stack_put_after_it_was_looked_for_stays_that_stacks(
+    scene: Scene, proxy: SlowProxy
+) -> None:
+    """AWS ignores the tags of a PutRule on a rule that exists; the emulator takes them, so the proxy does as AWS."""
+    events = scene.client("events")
+
+    def keep_tags(call: Call, request: Message) -> Answer:
+        untagged = {name: value for name, value in json.loads(request.body).items() if name != "Tags"}
+        arn = events.put_rule(**untagged)["RuleArn"]
+        headers = (("Content-Type", "application/x-amz-json-1.1"),)
+        return Answer(200, body=json.dumps({"RuleArn": arn}).encode(), headers=headers)
+
+    held = proxy.add(Rule(operation="PutRule", hold=threading.Event(), judge=keep_tags))
+    scene.write("rule.yaml", RULE)
+    second = scene.start("deploy", "rule.yaml", "--stack-name", "second", env={"AWS_ENDPOINT_URL": proxy.url})
+    held.wait_reached()
+    scene.run("deploy", "rule.yaml", "--stack-name", "first")
+    held.release()
+
+    failed = second.finish()
+    assert failed.code == 1
+    assert "rule common-rule exists already and was not made by this run: the name is taken, it is stack first's" in (
+        failed.err
+    )
+    assert proxy.count(operation="Delete*") == 0
+    assert events.describe_rule(Name="common-rule")["State"] == "ENABLED"
+    assert scene.run("drift", "first", "--json").json()["isDrifted"] is False
 
 
 def test_a_rule_that_is_made_by_hand_while_a_create_is_throttled_is_not_overwritten(
