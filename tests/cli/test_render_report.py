@@ -169,6 +169,17 @@ def test_a_run_whose_work_could_not_be_saved_does_not_say_that_it_was_undone() -
     ]
 
 
+def test_what_stays_under_a_taken_name_is_part_of_the_next_step() -> None:
+    resources = [
+        {"logicalId": "Data", "operation": "create", "outcome": "done", "wentBack": "kept", "isNameTaken": True},
+        {"logicalId": "Bad", "operation": "create", "outcome": "failed", "wentBack": "untouched"},
+    ]
+    said = trouble_text(report(Outcome.FAILED, ExitCode.FAILED, changed=True, summary={"resources": resources}))
+    assert said.endswith(
+        "Mend the cause, delete or rename what stays and has its name taken (Data), and run the same deploy again."
+    )
+
+
 @pytest.mark.parametrize("code", [ExitCode.PARTLY, ExitCode.FAILED])
 @pytest.mark.parametrize("operation", ["deploy", "rollback"])
 def test_a_run_whose_last_changes_are_in_no_save_does_not_say_that_they_are(code: ExitCode, operation: str) -> None:

@@ -200,8 +200,14 @@ def _next_step(report: RunReport, undo_command: str) -> str:
         return went_on + _or_undo(report, "it", undo_command)
     if report.outcome is Outcome.FAILED:
         undo = _or_undo(report, "what was left half done", undo_command)
-        return f"{_undone_in_full(report)}Mend the cause and {again}{undo}"
+        return f"{_undone_in_full(report)}Mend the cause{_names_to_free(report)} and {again}{undo}"
     return ""
+
+
+def _names_to_free(report: RunReport) -> str:
+    """What stays without a record under the name that its template gives, so that the same deploy would be refused."""
+    names = [str(each.get("logicalId")) for each in _resources(report) if each.get("isNameTaken")]
+    return f", delete or rename what stays and has its name taken ({', '.join(names)})," if names else ""
 
 
 def _or_undo(report: RunReport, what: str, undo_command: str) -> str:

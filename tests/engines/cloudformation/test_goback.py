@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import pytest
 from tests.engines.cloudformation.stage import Stage, ThingHandler
@@ -19,6 +19,7 @@ from stackhold.model.run import IntentState, Outcome
 if TYPE_CHECKING:
     from stackhold.engines.cloudformation.resources.handler import Context, Lost, Made, Want
     from stackhold.engines.cloudformation.values import Props
+    from stackhold.ports.engine import WorkResult
 
 A, B, C = LogicalId("A"), LogicalId("B"), LogicalId("C")
 NO_ROLLBACK = DeployOptions(baseline=False, rollback=False)
@@ -34,6 +35,11 @@ def told(stage: Stage) -> dict[str, str]:
         for event in stage.run.events
         if event.kind is EventKind.OPERATION_DONE and event.data["operation"] == "go back"
     }
+
+
+def names_taken(result: WorkResult) -> list[str]:
+    resources = cast("list[dict[str, object]]", result.summary["resources"])
+    return [str(each["logicalId"]) for each in resources if each.get("isNameTaken")]
 
 
 def test_a_failed_first_deploy_leaves_nothing() -> None:
@@ -118,8 +124,19 @@ def test_a_created_resource_with_policy_retain_is_kept_and_named_as_in_no_record
     result = stage.deploy(A={"Name": "a", "policy": "Retain"}, B={"Name": "b", "after": ["A"]})
     assert result.record_gone
     assert set(stage.cloud.things) == {"a"}
-    assert any("kept as a (DeletionPolicy Retain); it is in no record now" in each.message for each in stage.run.events)
+    (kept,) = [each.message for each in stage.run.events if "kept as a (DeletionPolicy Retain)" in each.message]
+    assert "it is in no record now, and its name stays taken: give another name" in kept
+    assert "delete-resource --type-name Test::Fake::Thing --identifier a --region" in kept
+    assert names_taken(result) == ["A"]
     assert "undoing 1 operation" in [each.message for each in stage.run.events]
+
+
+def test_a_kept_resource_whose_name_was_made_up_stands_in_nobodys_way() -> None:
+    stage = Stage()
+    stage.cloud.refuse("CreateThing", "b")
+    result = stage.deploy(A={"policy": "Retain"}, B={"Name": "b", "after": ["A"]})
+    assert any("in no record now: delete it by hand once" in each.message for each in stage.run.events)
+    assert names_taken(result) == []
 
 
 def test_a_created_resource_with_retain_except_on_create_goes() -> None:

@@ -320,6 +320,8 @@ class DeployExecution:
             resources[name]["wentBack"] = undone.value
             if reason := (back.reasons.get(name) if back else None):
                 resources[name]["reason"] = reason
+            if back and name in back.names_taken:
+                resources[name]["isNameTaken"] = True
         for name, reason in (reasons or {}).items():
             resources[name]["reason"] = reason
         if not_started is not None:

@@ -62,6 +62,8 @@ class WentBack:
     undone: dict[LogicalId, Undone] = field(default_factory=dict)
     reasons: dict[LogicalId, str] = field(default_factory=dict)
     """For those left or kept: why, and what to do."""
+    names_taken: set[LogicalId] = field(default_factory=set)
+    """Those kept without a record under a name that their template gives: no deploy can make them again."""
     in_flight: set[LogicalId] = field(default_factory=set)
 
     @property
@@ -129,7 +131,11 @@ class _GoBack:
         if record is not None and attempt.error is None and _policy(attempt) == "Retain":
             self._bench.save(DropResource(attempt.logical_id))
             self._known.drop(attempt.logical_id)
-            self.result.reasons[attempt.logical_id] = undo.kept_message(record, why="DeletionPolicy Retain")
+            self.result.reasons[attempt.logical_id] = undo.kept_message(
+                self._bench, record, why="DeletionPolicy Retain"
+            )
+            if undo.keeps_name(self._bench, record):
+                self.result.names_taken.add(attempt.logical_id)
             return Undone.KEPT
         return self._delete_new(attempt, trace)
 

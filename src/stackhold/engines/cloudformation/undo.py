@@ -7,6 +7,7 @@ decides, but that what is another's by its tags is never deleted; the record is 
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from typing import TYPE_CHECKING
 
 from stackhold.engines.cloudformation.names import REGION_TAG, STACK_TAG
@@ -120,9 +121,21 @@ def owner(bench: Bench, record: ResourceRecord, *, sent: Mapping[str, str] | Non
     return "" if all(owned.get(key, value) == value for key, value in ours.items()) else tags.whose(there)
 
 
-def kept_message(record: ResourceRecord, *, why: str) -> str:
-    """That a resource stays in the cloud without a record."""
-    return f"as {record.physical_id} ({why}); it is in no record now: delete it by hand once nobody needs it"
+def keeps_name(bench: Bench, record: ResourceRecord) -> bool:
+    """Whether a resource has a name that its template gave it, so that no other can be made under that."""
+    return _has_name(bench.handler(record), dict(record.properties))
+
+
+def kept_message(bench: Bench, record: ResourceRecord, *, why: str) -> str:
+    """That a resource stays in the cloud without a record, and the ways out where its name is then taken."""
+    said = f"as {record.physical_id} ({why}); it is in no record now"
+    if not keeps_name(bench, record):
+        return f"{said}: delete it by hand once nobody needs it"
+    command = (
+        f"aws cloudcontrol delete-resource --type-name {record.type} --identifier {shlex.quote(record.physical_id)} "
+        f"--region {bench.run.identity.region}"
+    )
+    return f"{said}, and its name stays taken: give another name in the template, or delete it by hand with: {command}"
 
 
 def look_command(*, type_name: TypeName, name: str, logical_id: LogicalId, region: Region, run_id: RunId) -> str:

@@ -113,14 +113,14 @@ class WayBack:
         if undoing.before is not None or undoing.now is None:
             return "left as it is, and out of the journal"
         self.save(DropResource(undoing.logical_id))
-        return undo.kept_message(undoing.now, why="--orphan")
+        return undo.kept_message(self._bench, undoing.now, why="--orphan")
 
     def _retain(self, undoing: Undoing, trace: Trace) -> str:
         assert undoing.now is not None
         self.save(DropResource(undoing.logical_id))
         self._remove(undoing, trace, is_living=False)
         why = f"DeletionPolicy {undoing.now.deletion_policy}"
-        return undo.kept_message(undoing.now, why=why)
+        return undo.kept_message(self._bench, undoing.now, why=why)
 
     def _forget(self, undoing: Undoing, trace: Trace) -> str:
         before, now = undoing.before, undoing.now
