@@ -24,6 +24,7 @@ from stackhold.runs.begin import Base, Beginning, Reads, Refused, Stamped
 from stackhold.runs.closing import Closing
 from stackhold.runs.fence import LockFence
 from stackhold.runs.heartbeat import Heartbeat
+from stackhold.runs.importers import refuse_in_use
 from stackhold.runs.lock import Acquired, Renewed
 from stackhold.runs.parts import RunParts
 from stackhold.runs.recovery import Recovering
@@ -56,7 +57,8 @@ def _anything(_: Work) -> bool:
     return True
 
 
-_UNCHECKED = frozenset({"destroy", "tf destroy", "tf restore"})
+_DESTROY = "destroy"
+_UNCHECKED = frozenset({_DESTROY, "tf destroy", "tf restore"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +347,8 @@ class GuardedRun:
         def plan() -> Work:
             if isinstance(engine, JournalEngine):
                 return engine.plan_back(base.record, parts.journal.journal, parts.identity)
+            if parts.identity.operation == _DESTROY and (said := refuse_in_use(parts.store, parts.keys, base.record)):
+                parts.log.warn(said)
             work = engine.plan(base.record, parts.identity)
             self._listed = exports.look(parts.store, parts.keys, work)
             return work
