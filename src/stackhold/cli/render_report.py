@@ -47,6 +47,7 @@ _FATES = {
     "deleted": "deleted again",
     "restored": "its recorded properties are back",
     "kept": "kept",
+    "left to its owner": "left to its owner",
     "untouched": "it is as it was",
     "created again": "created again",
     "left": "could not be undone, it stays as it is",
@@ -55,6 +56,7 @@ _AGAIN = {
     "deleted": "deleted again",
     "restored": "restored",
     "kept": "kept by its policy",
+    "left to its owner": "left to its owner",
     "created again": "created again",
     "left": "left as it is",
 }

@@ -101,7 +101,7 @@ def test_going_back_leaves_what_carries_another_stacks_or_runs_tags_by_now_and_f
     assert result.record_gone
     resources: Any = result.summary["resources"]
     [told] = [entry for entry in resources if entry["logicalId"] == "A"]
-    assert told["wentBack"] == "kept"
+    assert told["wentBack"] == "left to its owner"
     assert "by its tags it is" in told["reason"]
     assert "a is not deleted" in warned(stage)
 

@@ -47,6 +47,8 @@ class Undone(StrEnum):
     DELETED = "deleted"
     RESTORED = "restored"
     KEPT = "kept"
+    YIELDED = "left to its owner"
+    """By its tags it is another's."""
     UNTOUCHED = "untouched"
     """It never came to be."""
     RECREATED = "created again"
@@ -155,7 +157,7 @@ class _GoBack:
             self._known.drop(attempt.logical_id)
         if whose:
             self.result.reasons[attempt.logical_id] = f"as {found.physical_id}: by its tags it is {whose}"
-            return Undone.KEPT
+            return Undone.YIELDED
         return Undone.DELETED
 
     def _restore(self, attempt: Attempt, trace: Trace) -> Undone:
@@ -184,7 +186,7 @@ class _GoBack:
         if attempt.is_old_gone:
             return self._create_again(attempt, trace)
         self._put_back(attempt)
-        if attempt.before is not None and undone in {Undone.DELETED, Undone.KEPT}:
+        if attempt.before is not None and undone in {Undone.DELETED, Undone.YIELDED}:
             self._bench.save(DropPendingDelete(attempt.logical_id, attempt.before.physical_id))
             return Undone.RESTORED
         return undone
