@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -360,6 +361,18 @@ def test_an_interrupted_destroy_goes_on_without_repeating_a_delete() -> None:
     assert result.record_gone
     assert set(stage.cloud.things) == {"c"}
     assert stage.cloud.changes() == [("DeleteThing", "b"), ("DeleteThing", "a")]
+
+
+def test_a_destroy_of_a_record_with_a_circle_breaks_it_says_so_and_deletes_all() -> None:
+    stage = Stage().has(A={"Name": "a"}, B={"Name": "b", "Uses": ref("A")}, C={"Name": "c", "Uses": ref("B")})
+    edited = dataclasses.replace(stage.run.record.resources[A], dependencies=(LogicalId("C"),))
+    stage.run.save([SetResource(A, edited)])
+    result = stage.destroy()
+    assert (result.outcome, result.exit_code) == (Outcome.SUCCEEDED, ExitCode.DONE)
+    assert not stage.cloud.things
+    (said,) = [event.message for event in stage.run.events if event.kind is EventKind.WARNING]
+    assert "the record has a circle" in said
+    assert all(f"{one} needs {other}" in said for one, other in ("AC", "BA", "CB"))
 
 
 def test_a_destroy_deletes_leftovers_too() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stackhold.engines.cloudformation.graph import edges, shortest_cycle, topological
+from stackhold.engines.cloudformation.graph import edges, shortest_cycle, topological, without_cycles
 from stackhold.engines.cloudformation.template import evaluate, parse_text
 from stackhold.engines.cloudformation.template.desired import DesiredStack, Inputs
 from stackhold.errors import Bug, TemplateError
@@ -123,3 +123,11 @@ def test_independent_resources_keep_the_order_of_the_template() -> None:
 
 def test_a_need_that_is_not_there_is_ignored() -> None:
     assert topological({NAMES[0]: frozenset({NAMES[1]})}) == [NAMES[0]]
+
+
+@given(graph=graphs(acyclic=False))
+def test_a_graph_whose_cycles_are_broken_has_none_and_no_new_need(graph: dict[LogicalId, frozenset[LogicalId]]) -> None:
+    left, broken = without_cycles(graph)
+    assert shortest_cycle({name: frozenset(needs) for name, needs in left.items()}) == ()
+    assert all(needs <= set(graph[name]) for name, needs in left.items())
+    assert bool(broken) is bool(shortest_cycle({name: needs - {name} for name, needs in graph.items()}))

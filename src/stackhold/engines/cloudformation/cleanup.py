@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from stackhold.engines.cloudformation import undo
 from stackhold.engines.cloudformation.attempt import Attempt, Verb, journal_operation, reason_of
+from stackhold.engines.cloudformation.graph import without_cycles
 from stackhold.engines.cloudformation.walk import near_needs, turned, walk
 from stackhold.errors import OutcomeUnknown, ResourceFailed
 from stackhold.model.events import EventKind
@@ -196,7 +197,9 @@ def remove_all(
 ) -> Removed:
     """Delete all of them, dependents first. `demotes`: what a deploy could not delete becomes a pending delete."""
     work = _CleanUp(bench, removals, demotes=demotes)
-    order = _order(work.removals, old_needs)
+    order, circles = _order(work.removals, old_needs)
+    for circle in circles:
+        bench.tell(EventKind.WARNING, message=_circle_words(circle))
     walked = walk(order, work.remove, crew=crew, stopping=bench.run.stopping, goes_on=True)
     result = work.result
     for key, error in walked.failed.items():
@@ -218,14 +221,25 @@ def remove_all(
 
 def _order(
     removals: Mapping[Key, Removal], old_needs: Mapping[LogicalId, Collection[LogicalId]]
-) -> dict[Key, set[Key]]:
-    """For each removal those that must go before it: the dependents, by the graph they were made under."""
+) -> tuple[dict[Key, set[Key]], list[tuple[LogicalId, ...]]]:
+    """For each removal those that must go before it: the dependents, by the graph they were made under.
+
+    And the circles in that graph, which a record that was edited can have: one need of each is left out, for otherwise
+    nothing in it would ever go.
+    """
     keys_of: dict[LogicalId, list[Key]] = {}
     needs: dict[LogicalId, set[LogicalId]] = {name: set(before) for name, before in old_needs.items()}
     for removal in removals.values():
         keys_of.setdefault(removal.logical_id, []).append(removal.key)
         needs.setdefault(removal.logical_id, set()).update(removal.resource.dependencies or ())
-    before = turned(near_needs(keys_of.keys(), needs))
-    return {
+    near, circles = without_cycles(near_needs(keys_of.keys(), needs))
+    before = turned(near)
+    order = {
         key: {other for dependent in before[key[0]] for other in keys_of[dependent] if other != key} for key in removals
     }
+    return order, circles
+
+
+def _circle_words(circle: tuple[LogicalId, ...]) -> str:
+    needs = ", ".join(f"{name} needs {need}" for name, need in zip(circle, (*circle[1:], circle[0]), strict=True))
+    return f"the record has a circle ({needs}); {circle[0]} is deleted without waiting for {circle[-1]}"

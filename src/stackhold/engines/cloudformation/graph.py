@@ -14,6 +14,8 @@ from stackhold.engines.cloudformation.template.resolve import reference_paths, r
 from stackhold.errors import Bug, TemplateError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from stackhold.engines.cloudformation.template.desired import DesiredResource, DesiredStack, Edges
     from stackhold.model.ids import LogicalId
 
@@ -66,6 +68,21 @@ def shortest_cycle(edges: Edges) -> tuple[LogicalId, ...]:
         if len(best) == 1:
             break
     return best
+
+
+def without_cycles(
+    edges: Mapping[LogicalId, Collection[LogicalId]],
+) -> tuple[dict[LogicalId, set[LogicalId]], list[tuple[LogicalId, ...]]]:
+    """The same graph with one need less in every cycle, and the cycles that were broken so.
+
+    For graphs that nobody has refused: a record that was edited by hand can hold anything.
+    """
+    left = {name: set(needs) - {name} for name, needs in edges.items()}
+    broken: list[tuple[LogicalId, ...]] = []
+    while cycle := shortest_cycle({name: frozenset(needs) for name, needs in left.items()}):
+        left[cycle[-1]].discard(cycle[0])
+        broken.append(cycle)
+    return left, broken
 
 
 def _needs(resource: DesiredResource) -> frozenset[LogicalId]:
