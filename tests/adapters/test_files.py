@@ -113,9 +113,10 @@ def test_a_file_in_place_of_the_directory_is_refused_in_one_line(tmp_path: Path)
     assert (tmp_path / "state").read_text() == "I am a file"
 
 
-def test_a_key_that_is_a_folder_reads_as_absent_and_cannot_be_written(store: DirectoryStore) -> None:
+def test_a_folder_in_place_of_an_object_is_not_taken_for_no_object(store: DirectoryStore) -> None:
     store.write("a/b", b"1", expect=None)
-    assert isinstance(store.read("a"), Absent)
+    with pytest.raises(StoreRefused, match=r"there is a directory of that name \(.*/a\)"):
+        store.read("a")
     with pytest.raises((StoreRefused, StoreConflict)):
         store.write("a", b"1", expect=None)
 

@@ -122,6 +122,7 @@ def test_a_pending_delete_is_kept() -> None:
         (b"", "it is empty (line 1, column 1)"),
         (b'{\n  "version": 8,\n  "reg', "it ends in the middle (line 3, column 7)"),
         (b'{\n  "version": 8,\n  nope', "it is no JSON (line 3, column 3)"),
+        (b'{"a": "1e400", "\\"": 2,\n "ttl": -1e400}', "a number in it is out of range (line 2, column 9)"),
         (b'{"version": "\xff"}', "it is no UTF-8 text (line 1, column 14)"),
         (b"[]", "the whole document should be an object, but is a list"),
         (record_with(resources=[]), "resources should be an object, but is a list"),

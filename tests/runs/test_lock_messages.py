@@ -76,3 +76,12 @@ def test_a_holder_that_was_silent_for_its_ttl_is_not_called_renewed() -> None:
 
 def test_no_wait_says_nothing_about_waiting() -> None:
     assert waited_words(0, setting="--lock-timeout") == ""
+
+
+def test_a_lock_that_is_silent_for_longer_than_its_ttl_is_not_said_to_have_expired_at_a_time_to_come() -> None:
+    edited = replace(OURS, ttl=Millis(1_000))
+    assert holder_lines(edited, silent_ms=40_000, now=NOW)[1] == (
+        "alive    silent for 40 s, longer than its ttl of 1 s; so it has expired"
+    )
+    past = replace(edited, expires_at=Instant(NOW - 1_000))
+    assert "expired 09:25:39Z" in holder_lines(past, silent_ms=40_000, now=NOW)[1]

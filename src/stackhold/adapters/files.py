@@ -72,7 +72,7 @@ class DirectoryStore:
         with self._refusals(key):
             try:
                 data, modified = _content(path)
-            except (FileNotFoundError, IsADirectoryError):
+            except FileNotFoundError:
                 return Absent(self._clock.now())
             except NotADirectoryError:
                 self._check_root(key)
@@ -279,7 +279,9 @@ def _content(path: Path) -> tuple[bytes, Instant]:
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         facts = os.fstat(file)
-        if not (stat.S_ISREG(facts.st_mode) or stat.S_ISDIR(facts.st_mode)):
+        if stat.S_ISDIR(facts.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
+        if not stat.S_ISREG(facts.st_mode):
             raise OSError(errno.EINVAL, "it is no file", str(path))
         with os.fdopen(file, "rb", closefd=False) as opened:
             return opened.read(), Instant(facts.st_mtime_ns // _NS)

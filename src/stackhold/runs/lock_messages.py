@@ -84,6 +84,8 @@ def _liveness(lock: Lock, *, silent_ms: int, now: Instant) -> str:
         return f"last written {ago(silent_ms)}, by a tool that may not renew; {word} {expiry}"
     assert lock.ttl is not None
     if silent_ms >= lock.ttl:
+        if lock.expires_at > now:
+            return f"silent for {words(silent_ms)}, longer than its ttl of {words(lock.ttl)}; so it has expired"
         return f"silent for {words(silent_ms)}; expired {expiry}"
     return f"renewed {ago(silent_ms)}; expires {expiry}{_IF_SILENT}"
 

@@ -6,6 +6,7 @@ for is what the codec keeps as `extra`. Every complaint names the object and the
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from stackhold.model.values import JsonMap
 
 _BYTE = re.compile(r"\s*\(byte (\d+)\)$")
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|(?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)', re.DOTALL)
 _MISSING = object()
 _KINDS = {str: "text", int: "a whole number", dict: "an object", list: "a list", bool: "true or false"}
 
@@ -44,6 +46,8 @@ def _unreadable(data: bytes, error: Exception, *, key: str) -> RecordUnreadable:
     found = _BYTE.search(str(error))
     at = int(found.group(1)) if found else len(data)
     what = "it is no JSON" if found else "it ends in the middle"
+    if isinstance(error, msgspec.ValidationError):
+        at, what = _number_beyond(data), "a number in it is out of range"
     try:
         data.decode()
     except UnicodeDecodeError as not_text:
@@ -57,6 +61,15 @@ def _unreadable(data: bytes, error: Exception, *, key: str) -> RecordUnreadable:
         key=key,
         hint=_way_out(key),
     )
+
+
+def _number_beyond(data: bytes) -> int:
+    """Where the first number begins that is beyond what a number can be."""
+    for found in _TOKEN.finditer(data):
+        number = found.group("number")
+        if number is not None and math.isinf(float(number)):
+            return found.start()
+    return 0
 
 
 def _way_out(key: str) -> str:
