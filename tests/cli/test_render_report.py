@@ -165,7 +165,7 @@ def test_a_run_whose_work_could_not_be_saved_does_not_say_that_it_was_undone() -
     assert trouble_text(lost).splitlines()[1:] == [
         "These exist and are in no record:",
         "  A a-1",
-        "Not all that the run did could be saved. Mend the cause, look at these, and run the same deploy again.",
+        "Some of what the run did could not be saved. Mend the cause, look at these, and run the same deploy again.",
     ]
 
 
@@ -186,7 +186,7 @@ def test_a_run_whose_last_changes_are_in_no_save_does_not_say_that_they_are(code
     lost = report(Outcome.FAILED, code, changed=True, is_recorded=False)
     said = trouble_text(replace(lost, identity=replace(WHO, operation=operation)))
     assert "is recorded" not in said
-    assert said.endswith(f"could be saved. Mend the cause, and run the same {operation} again.")
+    assert said.endswith(f"could not be saved. Mend the cause, and run the same {operation} again.")
 
 
 def test_the_document_has_the_outcome_whatever_it_is() -> None:

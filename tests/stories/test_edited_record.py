@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -72,6 +73,18 @@ def test_a_record_that_is_removed_by_hand_gets_what_was_not_in_it_yet_and_the_re
     assert chain.in_cloud() - chain.recorded() == {"First"}
     assert any("was deleted by someone else" in warning for warning in chain.last_run()["warnings"])
     assert "was deleted by someone else" in result.out + result.err
+    assert "These exist and are in no record:\n  First chain-first\n" in result.err
+
+
+def test_a_store_that_is_removed_under_a_run_is_said_to_be_gone_with_all_that_exists(chain: Chain) -> None:
+    result = edited(chain, lambda path: shutil.rmtree(path.parents[2]))
+    assert result.code == 1
+    assert "the lock was lost; nobody holds it now" in result.err
+    assert "the record is gone" in result.out + result.err
+    assert "another's" not in result.out + result.err
+    named = result.err.split("These exist and are in no record:\n")[1]
+    assert all(f"{name} chain-{name.lower()}" in named for name in chain.in_cloud())
+    assert "is recorded" not in result.err
 
 
 def test_a_record_that_is_damaged_by_hand_is_not_overwritten(chain: Chain) -> None:

@@ -191,7 +191,7 @@ def _next_step(report: RunReport, undo_command: str) -> str:
     again = f"run the same {operation} again."
     if report.outcome is not Outcome.LOCK_LOST and (report.unsaved or not report.is_recorded):
         look = ", look at these" if report.unsaved else ""
-        return f"Not all that the run did could be saved. Mend the cause{look}, and {again}"
+        return f"Some of what the run did could not be saved. Mend the cause{look}, and {again}"
     if report.outcome in (Outcome.INTERRUPTED, Outcome.DEADLINE_EXCEEDED) or report.exit_code is ExitCode.PARTLY:
         if operation == "rollback":
             return (
