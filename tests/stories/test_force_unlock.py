@@ -83,8 +83,10 @@ def test_nothing_locked_is_said_and_nothing_is_deleted(line: Line) -> None:
     answer = line.scene.run("force-unlock", STACK, "--yes")
     assert answer.out == f"{STACK} (us-east-1) is not locked\n"
     assert line.objects.read("state.json") == before
-    unknown = line.scene.run("force-unlock", STACK, "--yes", "--json", env={"STACKHOLD_STATE_PREFIX": "other"})
-    assert unknown.json()["result"] == "absent"
+    elsewhere = {"STACKHOLD_STATE_PREFIX": "other"}
+    unknown = line.scene.start("force-unlock", STACK, "--yes", env=elsewhere).finish()
+    assert unknown.code == 1
+    assert unknown.err.startswith(f"stackhold: no stack {STACK} in us-east-1 in ")
 
 
 def test_a_lock_that_is_no_json_counts_as_held_until_it_is_cleared(line: Line) -> None:
