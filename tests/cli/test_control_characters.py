@@ -66,6 +66,7 @@ def harmless(typed: Typed) -> str:
     said = typed.out + typed.err
     assert "all is well" in said
     assert not any(line.startswith("stackhold: all is well") for line in said.splitlines())
+    said = said.replace("\r\x1b[2K", "\n")  # the live view, drawn again
     for ours in ("[1m", "[2m", "[31m", "[32m", "[33m", "[36m", "[0m", "[?25l", "[?25h", "[1A", "[2K"):
         said = said.replace(f"\x1b{ours}", "")
     said = said.replace("\n\r", "\n")
