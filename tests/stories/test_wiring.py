@@ -43,6 +43,13 @@ def last_run(scene: Scene, flags: list[str], env: dict[str, str]) -> dict[str, A
     return log
 
 
+def refused_grace(scene: Scene, flags: list[str], env: dict[str, str]) -> str:
+    """What names a grace of nothing: a flag is a usage error, everything else an input error that names its source."""
+    if flags:
+        return scene.run("deploy", "t.yaml", *flags, expect=64, env=env).err.split("'")[1]
+    return scene.run("deploy", "t.yaml", expect=1, env=env).err.split(", from ")[1].split(")")[0]
+
+
 SETTINGS: dict[
     str, tuple[str, str, Callable[[Scene, list[str], dict[str, str]], object], dict[str, tuple[str, object]]]
 ] = {
@@ -79,9 +86,7 @@ SETTINGS: dict[
     "grace": (
         "--grace",
         "STACKHOLD_GRACE",
-        lambda scene, flags, env: (
-            scene.run("deploy", "t.yaml", *flags, expect=1, env=env).err.split(", from ")[1].split(")")[0]
-        ),
+        refused_grace,
         {"file": ("0", "grace in "), "env": ("0", "STACKHOLD_GRACE"), "flag": ("0", "--grace")},
     ),
 }
@@ -110,6 +115,7 @@ def test_without_any_setting_the_defaults_count(scene: Scene) -> None:
         "region": "us-east-1",
         "regionSetBy": "AWS_DEFAULT_REGION",
         "stacks": 0,
+        "terraformStacks": 0,
         "resources": 0,
         "locks": 0,
         "unreadable": 0,
