@@ -118,6 +118,7 @@ def what_comes_of(aws: Aws, service: str, operation: str, params: dict[str, Any]
         return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("service", "operation", "params"), CALLS)
 def test_an_answer_that_cannot_be_read_is_an_error_of_ours(
     rubbish: Rubbish, session: AwsSession, service: str, operation: str, params: dict[str, Any]

@@ -179,6 +179,7 @@ def test_a_type_refuses_what_its_definition_refuses(shape: type[Shape], document
         msgspec.convert(document, shape)
 
 
+@pytest.mark.slow
 @given(deadline=st.integers(-5, 90000), lock_timeout=st.integers(-5, 4000))
 def test_type_and_schema_agree_on_ranges(deadline: int, lock_timeout: int) -> None:
     document = {"activeDeadlineSeconds": deadline, "lockTimeoutSeconds": lock_timeout}
