@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.cluster
 
-WAITS_FOR_SIGTERM = "trap 'echo told >> /work/told; exit 7' TERM; echo ready; while :; do sleep 0.05; done"
+WAITS_FOR_SIGTERM = "trap 'echo told >> /shared/told; exit 7' TERM; echo ready; while :; do sleep 0.05; done"
 
 
 @pytest.fixture
@@ -126,11 +126,11 @@ def test_at_its_deadline_a_job_fails_only_when_its_process_has_heard_sigterm_and
 ) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
-    slow = WAITS_FOR_SIGTERM.replace("exit 7", "sleep 3; echo drained >> /work/told; exit 0")
+    slow = WAITS_FOR_SIGTERM.replace("exit 7", "sleep 3; echo drained >> /shared/told; exit 0")
     pod = {
         "terminationGracePeriodSeconds": 600,
-        "containers": [shell(slow, volumeMounts=[{"name": "work", "mountPath": "/work"}])],
-        "volumes": [{"name": "work", "hostPath": {"path": str(shared)}}],
+        "containers": [shell(slow, volumeMounts=[{"name": "shared", "mountPath": "/shared"}])],
+        "volumes": [{"name": "shared", "hostPath": {"path": str(shared)}}],
     }
     bench.create_job("late", pod, activeDeadlineSeconds=6)
     name = bench.pod("late")["metadata"]["name"]

@@ -55,16 +55,16 @@ def test_where_none_is_named_the_users_own_one_is_left_to_be_found() -> None:
 
 def test_in_a_job_nothing_of_the_runtimes_own_is_taken_from_outside() -> None:
     outside = KEPT | DROPPED | {"TF_INPUT": "1", "TMPDIR": "/scratch", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
-    env, dropped = for_job(outside, workdir="/work/", config_file="/work/cli.tfrc", extra={"TF_HTTP_ADDRESS": "u"})
+    env, dropped = for_job(outside, workdir="/job/", config_file="/job/cli.tfrc", extra={"TF_HTTP_ADDRESS": "u"})
     assert env == OURS | {
-        "HOME": "/work/",
+        "HOME": "/job/",
         "PATH": "/bin",
         "AWS_PROFILE": "acme",
         "KUBE_NAMESPACE": "apps",
         "KUBERNETES_SERVICE_HOST": "10.0.0.1",
         "TMPDIR": "/scratch",
-        "TF_DATA_DIR": "/work/.terraform",
-        "TF_CLI_CONFIG_FILE": "/work/cli.tfrc",
+        "TF_DATA_DIR": "/job/.terraform",
+        "TF_CLI_CONFIG_FILE": "/job/cli.tfrc",
         "TF_HTTP_ADDRESS": "u",
     }
     assert dropped == tuple(
@@ -86,7 +86,7 @@ ENVIRONMENTS = st.dictionaries(
 
 @given(ENVIRONMENTS)
 def test_a_name_is_kept_or_told_and_never_both(environ: dict[str, str]) -> None:
-    for env, dropped in (for_laptop(environ), for_job(environ, workdir="/work")):
+    for env, dropped in (for_laptop(environ), for_job(environ, workdir="/job")):
         kept = {name for name in environ if name in env}
         assert not kept & (set(dropped) - {"TF_DATA_DIR"})
         assert kept | set(dropped) >= set(environ)

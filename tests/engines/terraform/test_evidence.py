@@ -24,7 +24,7 @@ def workdir(tmp_path: Path) -> Path:
 
 
 def note(workdir: Path, step: str) -> StepNote:
-    return StepNote("run-1", step, Instant(0), "maria@ci", "b", "/work/net", str(workdir))
+    return StepNote("run-1", step, Instant(0), "maria@ci", "b", "/job/net", str(workdir))
 
 
 def put(workdir: Path, name: str, recording: Path) -> None:

@@ -18,7 +18,7 @@ NOTE = StepNote(
     started_at=Instant(1_000),
     holder="maria@ci-7",
     backend="b1",
-    directory="/work/net",
+    directory="/job/net",
     workdir="/cache/net/run",
 )
 BEGINNING = beginning(NOTE.run_id, holder=NOTE.holder, workdir=NOTE.workdir)
