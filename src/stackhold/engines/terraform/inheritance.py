@@ -86,13 +86,19 @@ class Inheritance:
         return replace(step, args=(*step.args[:-1], str(copy)))
 
     def rescue(self) -> None:
-        """Bring a state that could not be written out of an overlay, which goes when the run ends."""
+        """Keep a state that could not be written for its owner alone; out of an overlay, which goes when the run ends.
+
+        Raises `InputError` when it cannot be read.
+        """
         workshop = self.workshop
-        if workshop.directory == workshop.module:
-            return
         file = salvage.errored_in(workshop.directory)
-        state = salvage.read_errored(file) if file is not None else None
-        if file is not None and state is not None:
+        if file is None:
+            return
+        if workshop.directory == workshop.module:
+            self.notes.append(f"the state could not be written and is in {file}; the next run takes it up")
+            return
+        state = salvage.read_errored(file)
+        if state is not None:
             self.keep_emergency(state)
             file.unlink()
 

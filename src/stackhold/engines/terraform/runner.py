@@ -7,6 +7,7 @@ exit code and its diagnostics together.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -226,7 +227,7 @@ class Runner:
                 self._inheritance.take_up_state(is_again=True)
         except StackholdError as error:
             self.report = self.report.with_note(error.message)
-        finally:
+        with suppress(StackholdError):  # what cannot be read stays where it is, and stops the next run
             self._inheritance.rescue()
 
     def _ended(self, end: StepEnd) -> Ended:
